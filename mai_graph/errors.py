@@ -26,5 +26,5 @@ class ConfigError(InputError):
     """A setting of the graph or of the servers is wrong; raised while the graph is made or a run starts."""
 
 
-class ModelError(MAIError):
-    """No model could answer: each one failed, and the message names each one's address and reason."""
+class UnavailableError(MAIError):
+    """No model gave an answer; the message names each one's address and what happened."""

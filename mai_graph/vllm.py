@@ -1,0 +1,45 @@
+"""`ChatVLLM`: langchain-openai's chat model, keeping what vLLM adds to the OpenAI API and `ChatOpenAI` drops."""
+
+from typing import Any
+
+import openai
+from langchain_core.messages import AIMessage, AIMessageChunk
+from langchain_core.outputs import ChatGenerationChunk, ChatResult
+from langchain_openai import ChatOpenAI
+
+
+class ChatVLLM(ChatOpenAI):
+    """A vLLM server's chat model.
+
+    The text that vLLM's reasoning parser splits off (https://docs.vllm.ai/en/latest/features/reasoning_outputs.html)
+    is kept as ``additional_kwargs["reasoning_content"]``, where LangChain's ``message.content_blocks`` finds it.
+    """
+
+    @property
+    def _llm_type(self) -> str:
+        return "vllm"
+
+    def _create_chat_result(
+        self, response: dict[str, Any] | openai.BaseModel, generation_info: dict[str, Any] | None = None
+    ) -> ChatResult:
+        result = super()._create_chat_result(response, generation_info)
+        body = response if isinstance(response, dict) else response.model_dump(warnings=False)
+        for choice, generation in zip(body["choices"], result.generations, strict=True):
+            if isinstance(generation.message, AIMessage):
+                _keep_reasoning(choice["message"], generation.message)
+        return result
+
+    def _convert_chunk_to_generation_chunk(
+        self, chunk: dict[str, Any], default_chunk_class: type, base_generation_info: dict[str, Any] | None
+    ) -> ChatGenerationChunk | None:
+        generation = super()._convert_chunk_to_generation_chunk(chunk, default_chunk_class, base_generation_info)
+        choices = chunk.get("choices")
+        if generation and choices and isinstance(generation.message, AIMessageChunk):
+            _keep_reasoning(choices[0]["delta"], generation.message)
+        return generation
+
+
+def _keep_reasoning(part: dict[str, Any], message: AIMessage) -> None:
+    reasoning = part.get("reasoning") or part.get("reasoning_content")  # vLLM's name now, and before 0.11
+    if reasoning:
+        message.additional_kwargs["reasoning_content"] = reasoning
