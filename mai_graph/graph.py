@@ -81,22 +81,22 @@ def create_mai(
     graph.add_edge(START, "large_agent_short")
     graph.add_edge(["small_agent_short", "large_agent_short"], "verifier_short")
     graph.add_conditional_edges(
-        "verifier_short", after_short, {"agreement": END, "large_alone": END, "differ": "small_agent_think"}
+        "verifier_short", after_short, {"agreement": END, "without_small": END, "differ": "small_agent_think"}
     )
     graph.add_conditional_edges(
         "small_agent_think",
         after_think,
-        {"two_stage": "small_agent_answer", "one_stage": "verifier_reasoned", "no_reasoning": "verifier_reasoned"},
+        {"two_stage": "small_agent_answer", "one_stage": "verifier_reasoned", "without_reasoning": "verifier_reasoned"},
     )
     graph.add_edge("small_agent_answer", "verifier_reasoned")
     graph.add_conditional_edges(
         "verifier_reasoned",
         after_reasoned,
-        {"reasoned_agreement": END, "small_alone": END, "large_alone": END, "differ": "transfer"},
+        {"reasoned_agreement": END, "without_large": END, "without_small": END, "differ": "transfer"},
     )
     graph.add_edge("transfer", "large_agent_answer")
     graph.add_conditional_edges(
-        "large_agent_answer", after_transfer, {"transfer": END, "small_alone": END, "too_long": "transfer"}
+        "large_agent_answer", after_transfer, {"transfer": END, "without_large": END, "too_long": "transfer"}
     )
     return MAIGraph.of(graph.compile(checkpointer=checkpointer, name=name), config)
 

@@ -26,30 +26,30 @@ class Outcome(TypedDict):
     degraded: str | None
 
 
-def after_short(state: State) -> Literal["agreement", "large_alone", "differ"]:
+def after_short(state: State) -> Literal["agreement", "without_small", "differ"]:
     """Both short answers are in: the same answer ends the run, different ones wake the small model's reasoning."""
     if _agree(state):
         return "agreement"
-    return "large_alone" if state["small_short"]["error"] else "differ"
+    return "without_small" if state["small_short"]["error"] else "differ"
 
 
-def after_think(state: State, runtime: Runtime[MAIConfig]) -> Literal["two_stage", "one_stage", "no_reasoning"]:
+def after_think(state: State, runtime: Runtime[MAIConfig]) -> Literal["two_stage", "one_stage", "without_reasoning"]:
     """R is in: the small model reads it and answers again (S2); in one stage its answer is read from R itself."""
     if _failed(state["reasoning"]):
-        return "no_reasoning"
+        return "without_reasoning"
     return "two_stage" if runtime.context.two_stage else "one_stage"
 
 
-def after_reasoned(state: State) -> Literal["reasoned_agreement", "large_alone", "small_alone", "differ"]:
+def after_reasoned(state: State) -> Literal["reasoned_agreement", "without_small", "without_large", "differ"]:
     """The small model has reasoned: the large model's short answer now agrees, or else gets to read R."""
     if _agree(state):
         return "reasoned_agreement"
     if state["large_short"]["error"]:
-        return "small_alone"
-    return "large_alone" if _failed(state["reasoning"]) else "differ"
+        return "without_large"
+    return "without_small" if _failed(state["reasoning"]) else "differ"
 
 
-def after_transfer(state: State) -> Literal["transfer", "small_alone", "too_long"]:
+def after_transfer(state: State) -> Literal["transfer", "without_large", "too_long"]:
     """The large model has read R: its answer ends the run; a prompt beyond its context goes back to be shortened."""
     reply, transferred = state["large_answer"], state["transferred"]
     assert reply is not None
@@ -58,7 +58,7 @@ def after_transfer(state: State) -> Literal["transfer", "small_alone", "too_long
         return "transfer"
     if reply["overflow"] and transferred["characters"] > _SHORTEST_TRANSFER:
         return "too_long"
-    return "small_alone"
+    return "without_large"
 
 
 def settle(state: State, route: Route) -> Outcome:
@@ -69,7 +69,7 @@ def settle(state: State, route: Route) -> Outcome:
     """
     large = [state["large_answer"], state["large_short"]]
     small = [state["small_reasoned"], state["reasoning"], state["small_short"]]
-    replies = [reply for reply in (small + large if route == "small_alone" else large + small) if reply]
+    replies = [reply for reply in (small + large if route == "without_large" else large + small) if reply]
     shortcomings = list(_shortcomings(state))
     chosen = next((reply for reply in replies if reply["answer"] is not None), None)
     if chosen is None:

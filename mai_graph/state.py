@@ -12,7 +12,7 @@ from typing_extensions import TypedDict  # typing.TypedDict gives LangGraph no J
 
 from mai_graph.config import Metric
 
-Route = Literal["agreement", "reasoned_agreement", "transfer", "large_alone", "small_alone"]
+Route = Literal["agreement", "reasoned_agreement", "transfer", "without_small", "without_large"]
 Role = Literal["small", "large"]
 
 
