@@ -26,7 +26,7 @@ class ChatVLLM(ChatOpenAI):
         body = response if isinstance(response, dict) else response.model_dump(warnings=False)
         for choice, generation in zip(body["choices"], result.generations, strict=True):
             if isinstance(generation.message, AIMessage):
-                _keep_reasoning(choice["message"], generation.message)
+                _keep_vllms_own(choice["message"], generation.message)
         return result
 
     def _convert_chunk_to_generation_chunk(
@@ -35,11 +35,13 @@ class ChatVLLM(ChatOpenAI):
         generation = super()._convert_chunk_to_generation_chunk(chunk, default_chunk_class, base_generation_info)
         choices = chunk.get("choices")
         if generation and choices and isinstance(generation.message, AIMessageChunk):
-            _keep_reasoning(choices[0]["delta"], generation.message)
+            _keep_vllms_own(choices[0]["delta"], generation.message)
         return generation
 
 
-def _keep_reasoning(part: dict[str, Any], message: AIMessage) -> None:
+def _keep_vllms_own(part: dict[str, Any], message: AIMessage) -> None:
+    # As "openai" LangChain would look for OpenAI's own reasoning items only.
+    message.response_metadata["model_provider"] = "vllm"
     reasoning = part.get("reasoning") or part.get("reasoning_content")  # vLLM's name now, and before 0.11
     if reasoning:
         message.additional_kwargs["reasoning_content"] = reasoning
