@@ -1,228 +1,292 @@
-"""Pictures from whatever callers have (path, URL, data URL, bytes, PIL image) to what models read: a data URL.
+"""Reading pictures: from a path, URL, data URL, bytes or PIL image to one data URL that vLLM takes.
 
-A plain 8-bit picture is passed on byte for byte. Everything else becomes an RGB PNG that looks as a viewer shows it:
-turned as EXIF says, transparency on white, one frame.
+Everything that can be wrong with a picture is found here, before a model is called. Every error names the field and
+the remedy, and none shows the picture's bytes. Formats that call outside programs (EPS) or hold no pixels are not read.
 """
 
 import base64
-import binascii
-import io
 import os
 import re
-import warnings
+import reprlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
+from io import BytesIO
 from pathlib import Path
-from typing import Any, NamedTuple, cast
-from urllib.parse import unquote_to_bytes
+from typing import Any, Final
 
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import Image, UnidentifiedImageError, features
+from pydantic import BaseModel, ConfigDict, Field
 
+from mai_graph._fetch import fetch
+from mai_graph._pixels import orientation, upright_rgb
 from mai_graph.errors import InputError
-from mai_graph.fetch import fetch
 
-_FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "TIFF", "BMP")
-_KEPT = {"PNG": "image/png", "JPEG": "image/jpeg", "WEBP": "image/webp"}
-_MAX_ASPECT = 200
-_ORIENTATION = 0x0112
-_DATA_URL = re.compile(r"data:(?P<mime>[^;,]*)(?:;[^;,]*?)*?(?P<base64>;base64)?,", re.IGNORECASE)
+READABLE: Final = tuple(
+    name
+    for name in ("AVIF", "BMP", "GIF", "JPEG", "MPO", "PNG", "PPM", "TIFF", "WEBP")
+    if name not in ("AVIF", "WEBP") or features.check(name.lower())
+)
+"""The formats this installation of Pillow reads. MPO is what some phones write: a JPEG with previews behind it."""
 
+_KEPT: Final = {"PNG": "image/png", "JPEG": "image/jpeg", "MPO": "image/jpeg", "WEBP": "image/webp"}
+_URL: Final = re.compile(r"(?:data|file|https?):|[a-z][a-z0-9+.-]+://", re.IGNORECASE)
+_LONGEST_NAME: Final = 255  # of a file, on the usual file systems
 
-class ImageLimits(NamedTuple):
-    """What is refused before it costs memory or time."""
-
-    max_bytes: int = 50_000_000
-    """Of the encoded picture."""
-    max_pixels: int = 50_000_000
-    """Width times height, read from the header."""
-    timeout_s: float = 20
-    """Of a download, in seconds."""
-    allow_private_urls: bool = False
-    """Whether a URL may point into the private network."""
+_short = reprlib.Repr()
+_short.maxstring = 120
 
 
-_DEFAULT_LIMITS = ImageLimits()
+class ImageLimits(BaseModel):
+    """What a picture may cost."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    max_pixels: int = Field(
+        50_000_000, gt=0, description="Width x height, read from the header before anything is decoded."
+    )
+    max_bytes: int = Field(20 * 1024 * 1024, gt=0, description="Size of the file, the body of a URL, or the bytes.")
+    max_aspect_ratio: float = Field(
+        200, ge=1, description="Longer side / shorter side. Qwen-VL's image processor refuses more than 200."
+    )
+    timeout_s: float = Field(10, gt=0, description="Seconds for fetching a URL, redirects included.")
+    allow_private_urls: bool = Field(False, description="Whether URLs may point into the private network.")
 
 
-class LoadedImage(NamedTuple):
-    """A picture as the state keeps it."""
-
-    data_url: str
-    note: str | None
-    """What of the original is not in it, e.g. an animation's later frames."""
+_DEFAULT_LIMITS: Final = ImageLimits()
 
 
-def load_image(source: Any, *, field: str = "images[0]", limits: ImageLimits = _DEFAULT_LIMITS) -> LoadedImage:
-    """Read one picture.
+@dataclass(frozen=True)
+class LoadedImage:
+    """A picture ready to be sent.
+
+    Attributes:
+        data_url: PNG, JPEG or WebP as ``data:image/...;base64,...``; not part of the repr, which may get into logs.
+        note: What of the given picture is not in there, or how it was read, starting with the field; else None.
+    """
+
+    data_url: str = dataclass_field(repr=False)
+    note: str | None = None
+
+
+def load_image(
+    source: str | bytes | os.PathLike[str] | Image.Image,
+    *,
+    field: str = "images[0]",
+    limits: ImageLimits = _DEFAULT_LIMITS,
+) -> LoadedImage:
+    """Read and check one picture. Blocks on files and the network: asynchronous callers use a thread.
+
+    A single-frame 8-bit RGB or grey PNG, JPEG or WebP that stands upright is kept byte for byte. All else becomes RGB
+    on white, turned as its EXIF data says: a JPEG again where it was one (quality 95, full colour resolution), else
+    a PNG. Of several frames or pages the first is taken; of a PIL image the one it stands at.
 
     Args:
-        source: Path, http(s) URL, data URL, encoded bytes, or PIL image.
-        field: Where it stands in the input, for errors and notes.
-        limits: What to refuse.
+        source: A path, an http(s) URL, a data URL, the bytes of a file, or a PIL image (which is left as it is).
+        field: Names the value in errors and notes.
+        limits: The most it may take.
 
     Raises:
-        InputError: When there is no picture to be had from it.
+        InputError: It can't be used; says why and what to do.
     """
     if isinstance(source, Image.Image):
-        return _encode(source, field, limits)
-    data = _read(source, field, limits)
-    if not data:
-        raise InputError(field, f"{_shown(source)} is empty (0 bytes)", "Give a picture.")
-    if len(data) > limits.max_bytes:
-        raise InputError(field, f"{len(data):,} bytes, more than {limits.max_bytes:,}", "Give a smaller picture.")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # max_pixels is checked below
-            picture = Image.open(io.BytesIO(data), formats=_FORMATS)
-    except UnidentifiedImageError:
-        formats = ", ".join(_FORMATS)
-        raise InputError(field, f"{_shown(source)} is not a picture", f"Readable formats: {formats}.") from None
-    except Exception as error:  # noqa: BLE001 - Pillow's plugins raise anything on a broken header
-        raise InputError(field, f"{_shown(source)} can't be read: {_words(error)}", "Save it again as PNG.") from None
-    with picture:
-        return _encode(picture, field, limits, data)
+        return _from_pillow(source, field, limits)
+    if isinstance(source, bytes | bytearray | memoryview):
+        return _from_bytes(bytes(source), field, limits)
+    if isinstance(source, str) and _URL.match(source.strip()):
+        return _from_bytes(_read_url(source, field, limits), field, limits)
+    if isinstance(source, str | os.PathLike):
+        return _from_bytes(_read_file(os.fsdecode(source), field, limits), field, limits)
+    raise InputError(
+        field, f"is a {type(source).__name__}, not a picture", "Give a path, URL, data URL, bytes or a PIL image."
+    )
 
 
-def to_content_block(data_url: str) -> dict[str, Any]:
-    """LangChain's standard image block of a data URL made by `load_image`."""
-    head, _, data = data_url.partition(",")
-    return {"type": "image", "base64": data, "mime_type": head.removeprefix("data:").removesuffix(";base64")}
+def to_content_block(data_url: str) -> dict[str, str]:
+    """Make LangChain's standard image block of a `LoadedImage.data_url`."""
+    mime_type, _, data = data_url.removeprefix("data:").partition(";base64,")
+    return {"type": "image", "base64": data, "mime_type": mime_type}
 
 
-def from_content_block(block: dict[str, Any], *, field: str, limits: ImageLimits) -> LoadedImage:
-    """Read the picture of an image block: LangChain's standard one, its older form, or OpenAI's ``image_url``.
+def from_content_block(block: Mapping[str, Any], *, field: str, limits: ImageLimits = _DEFAULT_LIMITS) -> LoadedImage:
+    """Read the picture of an image block in a message's content.
+
+    Args:
+        block: LangChain's standard block (``base64`` or ``url``), its older form (``source_type``), or OpenAI's
+            ``image_url``. A URL in a block is http(s) or data: who writes messages can't open files.
+        field: Names the block in errors and notes, e.g. ``messages[0].content[1]``.
+        limits: The most the picture may take.
 
     Raises:
-        InputError: When the block holds no picture.
+        InputError: The block has another form, or its picture can't be used.
     """
     if block.get("type") == "image_url":
         url = block.get("image_url")
-        url = url.get("url") if isinstance(url, dict) else url
+        given = {"image_url": url.get("url") if isinstance(url, Mapping) else url}
     else:
-        url = block.get("url")
-        data = block.get("base64") or (block.get("data") if block.get("source_type") == "base64" else None)
-        if isinstance(data, str):
-            url = f"data:{block.get('mime_type') or 'image/png'};base64,{data}"
-    if not isinstance(url, str) or not url.lower().startswith(("http:", "https:", "data:")):
-        raise InputError(field, "holds no base64 data and no http(s) or data URL", "Give one of them.")
-    return load_image(url, field=field, limits=limits)
+        given = {key: block[key] for key in ("base64", "data", "url") if block.get(key) is not None}
+    if len(given) != 1:
+        by_id = "file_id" in block or block.get("source_type") == "id"
+        problem = "names a stored file by its id" if by_id else "doesn't hold exactly one of base64 and url"
+        raise InputError(field, problem, 'Give {"type": "image", "base64": "...", "mime_type": "image/png"}.')
+    ((key, value),) = given.items()
+    where = f"{field}.{key}"
+    if not isinstance(value, str):
+        raise InputError(where, f"is a {type(value).__name__}, not a string", "Give a URL or base64 text.")
+    if key in ("url", "image_url"):
+        return _from_bytes(_read_url(value, where, limits), where, limits)
+    _refuse_other_types(str(block.get("mime_type") or "image/*"), field)
+    return _from_bytes(_decode_base64(value, where, limits), where, limits)
 
 
-def _read(source: Any, field: str, limits: ImageLimits) -> bytes:
-    if isinstance(source, bytes | bytearray | memoryview):
-        return bytes(source)
-    if isinstance(source, str):
-        scheme = source[:10].lstrip().partition(":")[0].lower()
-        if scheme in ("http", "https"):
-            return fetch(
-                source.strip(),
-                field=field,
-                max_bytes=limits.max_bytes,
-                timeout_s=limits.timeout_s,
-                allow_private=limits.allow_private_urls,
-            )
-        if scheme == "data":
-            return _decode(source.strip(), field)
-        if re.match(r"[a-z][a-z0-9+.-]+://", source.strip(), re.IGNORECASE):
-            raise InputError(field, f"{_shown(source)}: only http(s) and data URLs are opened", "Give a path instead.")
-    elif not isinstance(source, os.PathLike):
-        raise InputError(
-            field, f"is a {type(source).__name__}", "Give a path, an http(s) or data URL, bytes, or a PIL image."
-        )
-    return _read_file(source, field, limits)
-
-
-def _read_file(source: str | os.PathLike[str], field: str, limits: ImageLimits) -> bytes:
-    if not str(source).strip():
-        raise InputError(field, "is blank", "Give a picture.")
-    path = Path(source).expanduser()
+def _read_file(name: str, field: str, limits: ImageLimits) -> bytes:
+    if not name.strip() or "\0" in name:
+        raise InputError(field, f"{_short.repr(name)} is not a path", "Give the picture's path or URL.")
+    if len(Path(name).name) > _LONGEST_NAME:
+        problem = f"a text of {len(name):,} characters, neither a URL nor a file's name"
+        raise InputError(field, problem, "Base64 text needs its start: data:image/png;base64,...")
+    path, shown = Path(name), _short.repr(name)
     try:
         if path.is_dir():
-            raise InputError(field, f"{_shown(source)} is a directory", "Give the picture's file.")
-        if not path.exists():
-            raise InputError(field, f"there is no file {_shown(source)}", "Check the path.")
-        if not path.is_file():  # a device or pipe might never end
-            raise InputError(field, f"{_shown(source)} is not a regular file", "Give the picture's file.")
-        if path.stat().st_size > limits.max_bytes:
-            raise InputError(
-                field, f"{_shown(source)} has more than {limits.max_bytes:,} bytes", "Give a smaller picture."
-            )
-        return path.read_bytes()
-    except (OSError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(field, f"{_shown(source)} can't be read: {_words(error)}", "Check the path.") from None
+            raise InputError(field, f"{shown} is a directory", "Give the path of one picture in it.")
+        if path.exists() and not path.is_file():
+            raise InputError(field, f"{shown} is not a regular file", "Read it yourself and give the bytes.")
+        with path.open("rb") as file:
+            return file.read(limits.max_bytes + 1)
+    except FileNotFoundError:
+        remedy = "Check the path." if path.is_absolute() else f"Check the path; it is looked for in {Path.cwd()}."
+        raise InputError(field, f"there is no file {shown}", remedy) from None
+    except (OSError, UnicodeError) as error:
+        reason = getattr(error, "strerror", None) or "its name has characters that no file name has"
+        raise InputError(field, f"{shown} can't be opened: {reason}", "Check the path and its permissions.") from None
 
 
-def _decode(url: str, field: str) -> bytes:
-    head = _DATA_URL.match(url)
-    if not head or not head["mime"].lower().startswith("image/"):
-        raise InputError(field, f"{_shown(url)} is no data URL of a picture", "Write data:image/png;base64,...")
-    payload = url[head.end() :]
-    if not head["base64"]:
-        return unquote_to_bytes(payload)
-    try:
-        return base64.b64decode("".join(payload.split()), validate=True)
-    except (binascii.Error, ValueError):
-        raise InputError(field, f"{_shown(url)} is not valid base64", "Encode the picture's bytes again.") from None
-
-
-def _encode(picture: Image.Image, field: str, limits: ImageLimits, data: bytes | None = None) -> LoadedImage:
-    width, height = picture.size
-    if width * height > limits.max_pixels:
-        raise InputError(
-            field, f"{width} x {height} pixels, more than {limits.max_pixels:,}", "Make the picture smaller."
+def _read_url(given: str, field: str, limits: ImageLimits) -> bytes:
+    url = given.strip()
+    scheme, _, rest = url.partition(":")
+    if scheme.lower() in ("http", "https"):
+        return fetch(
+            url,
+            field=field,
+            max_bytes=limits.max_bytes,
+            timeout_s=limits.timeout_s,
+            allow_private=limits.allow_private_urls,
         )
-    if not width or not height or max(width, height) > _MAX_ASPECT * min(width, height):
-        # Qwen-VL's processor refuses these (smart_resize), after the servers have been called.
-        raise InputError(field, f"{width} x {height} pixels is too narrow", f"Keep its sides within 1 : {_MAX_ASPECT}.")
-    frames = getattr(picture, "n_frames", 1)
+    if scheme.lower() != "data":
+        remedy = "Give an http(s) or data URL; in `images` a file's path will do, without file:."
+        raise InputError(field, f"{_short.repr(url)} is not an http(s) or data URL", remedy)
+    kind, comma, data = rest.partition(",")
+    media_type, *parameters = kind.lower().split(";")
+    if not comma or parameters[-1:] != ["base64"]:
+        raise InputError(field, "is a data URL without base64 data", "Give data:image/png;base64,...")
+    _refuse_other_types(media_type or "text/plain", field)  # RFC 2397: no type means text
+    return _decode_base64(data, field, limits)
+
+
+def _refuse_other_types(media_type: str, field: str) -> None:
+    if not media_type.strip().lower().startswith("image/"):
+        problem = f"holds {_short.repr(media_type)}, not a picture"
+        raise InputError(field, problem, "Give a picture, with its type, e.g. image/png.")
+
+
+def _decode_base64(text: str, field: str, limits: ImageLimits) -> bytes:
+    text = "".join(text.split())  # encoders wrap lines
+    if len(text) * 3 // 4 > limits.max_bytes + 2:  # the padding may count for two
+        raise _too_many_bytes(field, limits)
     try:
-        picture.load()
-        turned = picture.getexif().get(_ORIENTATION, 1) != 1
-        if data and frames == 1 and not turned and _is_plain(picture):
-            return LoadedImage(_data_url(_KEPT[str(picture.format)], data), None)
-        out = io.BytesIO()
-        _rgb(ImageOps.exif_transpose(picture) if turned else picture).save(out, "PNG")
-    except Exception as error:  # noqa: BLE001 - Pillow's plugins raise anything on broken data
-        raise InputError(field, f"is broken or cut short: {_words(error)}", "Save it again as PNG.") from None
-    note = f"{field}: only the first of {frames} frames or pages is used" if frames > 1 else None
-    return LoadedImage(_data_url("image/png", out.getvalue()), note)
+        return base64.b64decode(text, validate=True)
+    except ValueError:
+        raise InputError(
+            field, "isn't valid base64", "Encode the file's bytes with base64.b64encode, without any prefix."
+        ) from None
 
 
-def _is_plain(picture: Image.Image) -> bool:
-    return picture.format in _KEPT and picture.mode in ("RGB", "L") and "transparency" not in picture.info
+def _from_bytes(data: bytes, field: str, limits: ImageLimits) -> LoadedImage:
+    if not data:
+        raise InputError(field, "is empty (0 bytes)", "Give a picture.")
+    if len(data) > limits.max_bytes:
+        raise _too_many_bytes(field, limits)
+    try:
+        image = Image.open(BytesIO(data), formats=READABLE)
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
+        raise InputError(field, f"has too many pixels: {error}", _fewer_pixels(limits)) from None
+    except UnidentifiedImageError:
+        problem = f"is {_describe(data)}, not a picture this build can read"
+        raise InputError(field, problem, f"Convert it to PNG or JPEG; readable are {', '.join(READABLE)}.") from None
+    except Exception as error:  # Pillow's readers raise almost anything on a broken file
+        raise _damaged(field, "its header") from error
+    return _from_pillow(image, field, limits, data)
 
 
-def _rgb(picture: Image.Image) -> Image.Image:
-    if picture.mode.startswith(("I", "F")):
-        picture = _eight_bit(picture)
-    if picture.has_transparency_data:
-        picture = picture.convert("RGBA")
-        picture = Image.alpha_composite(Image.new("RGBA", picture.size, "white"), picture)
-    return picture.convert("RGB")
+def _from_pillow(image: Image.Image, field: str, limits: ImageLimits, data: bytes | None = None) -> LoadedImage:
+    """Check size, then decode; `data` are the bytes of the file the image was just opened from, if it was."""
+    width, height = image.size
+    if not width or not height:
+        raise InputError(field, f"is {width} x {height} pixels", "Give a picture with at least one pixel.")
+    if width * height > limits.max_pixels:
+        raise InputError(field, f"is {width} x {height} pixels", _fewer_pixels(limits))
+    if max(width, height) > limits.max_aspect_ratio * min(width, height):
+        problem = f"is {width} x {height} pixels, longer than {limits.max_aspect_ratio:g} times its other side"
+        raise InputError(field, problem, "Crop or pad it: the models' image processor refuses such a strip.")
+    try:
+        frames = _frames_note(image)
+        image.load()
+    except Exception as error:  # again almost anything
+        if data is None:
+            problem = "the PIL image can't be read"
+            raise InputError(field, problem, "Was it closed, or is its file damaged? Open it again.") from error
+        raise _damaged(field, f"the {image.format} picture") from error
+    plain = image.mode in ("RGB", "L") and not image.has_transparency_data and orientation(image) == 1
+    if data and image.format in _KEPT and plain and not frames:
+        return LoadedImage(_data_url(data, _KEPT[image.format]))
+    try:
+        rgb, values = upright_rgb(image)
+    except ValueError as error:
+        problem = f"a picture of colour mode {image.mode} can't be converted to RGB ({error})"
+        raise InputError(field, problem, "Save it as an 8-bit RGB picture.") from error
+    buffer = BytesIO()
+    if data and image.format in ("JPEG", "MPO"):  # a photo as PNG takes ten times as long and three times the bytes
+        rgb.save(buffer, "JPEG", quality=95, subsampling=0)
+        mime_type = "image/jpeg"
+    else:
+        rgb.save(buffer, "PNG", compress_level=1)  # the higher levels take seconds for a few percent
+        mime_type = "image/png"
+    notes = "; ".join(filter(None, (frames, values)))
+    return LoadedImage(_data_url(buffer.getvalue(), mime_type), f"{field}: {notes}" if notes else None)
 
 
-def _eight_bit(picture: Image.Image) -> Image.Image:
-    """Scale 16-bit, 32-bit and float grey to 0..255; Pillow's own conversion would clip at 255."""
-    low, high = cast(tuple[float, float], picture.getextrema())  # one band
-    if picture.mode.startswith("I;16") or (picture.mode == "I" and 255 < high <= 65535 and low >= 0):
-        low, high = 0, 65535  # the range of the format
-    elif low >= 0 and high <= 1:
-        low, high = 0, 1
-    elif low >= 0 and high <= 255:
-        low, high = 0, 255
-    scale = 255 / ((high - low) or 1)
-    grey = picture.convert("F")
-    return grey.point(lambda value: value * scale + (-low * scale)).convert("L")
+def _frames_note(image: Image.Image) -> str | None:
+    # Pillow counts the frames of a GIF by walking through it, which a hostile one makes long; that there are two is
+    # cheap to know. The further pictures of an MPO are previews or depth maps of the first.
+    if not getattr(image, "is_animated", False) or image.format == "MPO":
+        return None
+    kind, unit = ("multi-page TIFF", "page") if image.format == "TIFF" else (f"animated {image.format}", "frame")
+    which = f"{unit} {image.tell() + 1}" if image.tell() else f"the first {unit}"
+    return f"{kind}: only {which} is used"
 
 
-def _data_url(mime: str, data: bytes) -> str:
-    return f"data:{mime};base64,{base64.b64encode(data).decode('ascii')}"
+def _describe(data: bytes) -> str:
+    """Name what people mistake for a picture, by its first bytes."""
+    head = data[:1024].removeprefix(b"\xef\xbb\xbf").lstrip().lower()
+    if head[4:8] == b"ftyp":
+        brands = {b"avif": "AVIF", b"avis": "AVIF", b"heic": "HEIC", b"heix": "HEIC", b"mif1": "HEIC"}
+        return brands.get(head[8:12], "a video")
+    starts = {b"<!doctype html": "a web page", b"<html": "a web page", b"%pdf": "PDF", b"%!ps": "PostScript"}
+    named = next((name for start, name in starts.items() if head.startswith(start)), None)
+    return named or ("SVG" if b"<svg" in head else "unknown data")
 
 
-def _shown(source: Any) -> str:
-    text = f"{len(source)} bytes" if isinstance(source, bytes | bytearray | memoryview) else repr(str(source))
-    return text if len(text) <= 80 else text[:77] + "..."
+def _damaged(field: str, what: str) -> InputError:
+    return InputError(field, f"{what} is cut off or damaged", "Get the file again, or save it anew with a viewer.")
 
 
-def _words(error: Exception) -> str:
-    return (str(error) or type(error).__name__)[:120]
+def _too_many_bytes(field: str, limits: ImageLimits) -> InputError:
+    return InputError(field, f"is larger than {limits.max_bytes:,} bytes", "Give a smaller file, or raise max_bytes.")
+
+
+def _fewer_pixels(limits: ImageLimits) -> str:
+    return f"Shrink it to at most {limits.max_pixels:,} pixels (max_pixels)."
+
+
+def _data_url(data: bytes, mime_type: str) -> str:
+    return f"data:{mime_type};base64,{base64.b64encode(data).decode('ascii')}"
