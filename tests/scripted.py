@@ -14,9 +14,10 @@ from mai_graph.prompts import load_prompts
 Call = Literal["simple", "think", "answer", "transfer"]
 Said = str | AIMessage | Exception
 
-# A picture of one white pixel.
+# A picture of four white pixels.
 PIXEL = (
-    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4//8/AAX+Av4N70a4AAAAAElFTkSuQmCC"
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAIAAAACCAIAAAD91JpzAAAAFklEQVR4nG"
+    "P8//8/AwMDEwMDAwMDAwAkBgMB/DXemwAAAABJRU5ErkJggg=="
 )
 
 
