@@ -54,7 +54,7 @@ def _on_white(image: Image.Image) -> Image.Image:
 def _from_16_bit(image: Image.Image) -> Image.Image:
     table = [round(value * 255 / _FULL_16_BIT) for value in range(_FULL_16_BIT + 1)]
     transparent = image.info.get("transparency")  # PNG: this one grey value is see-through
-    if transparent in range(len(table)):
+    if isinstance(transparent, int) and 0 <= transparent < len(table):
         table[transparent] = 255
     return image.convert("I").point(table, "L")
 

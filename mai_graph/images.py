@@ -24,14 +24,15 @@ from mai_graph.errors import InputError
 
 READABLE: Final = tuple(
     name
-    for name in ("AVIF", "BMP", "GIF", "JPEG", "MPO", "PNG", "PPM", "TIFF", "WEBP")
+    for name in ("AVIF", "BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
     if name not in ("AVIF", "WEBP") or features.check(name.lower())
 )
-"""The formats this installation of Pillow reads. MPO is what some phones write: a JPEG with previews behind it."""
+"""The formats read, as far as this installation of Pillow has them."""
 
+# MPO, what some phones write, is a JPEG with previews behind it; Pillow opens it as JPEG and then calls it MPO.
 _KEPT: Final = {"PNG": "image/png", "JPEG": "image/jpeg", "MPO": "image/jpeg", "WEBP": "image/webp"}
 _URL: Final = re.compile(r"(?:data|file|https?):|[a-z][a-z0-9+.-]+://", re.IGNORECASE)
-_LONGEST_NAME: Final = 255  # of a file, on the usual file systems
+_BASE64_STARTS: Final = ("iVBORw0KGgo", "/9j/", "R0lGOD", "UklGR")  # PNG, JPEG, GIF, WebP
 
 _short = reprlib.Repr()
 _short.maxstring = 120
@@ -142,9 +143,6 @@ def from_content_block(block: Mapping[str, Any], *, field: str, limits: ImageLim
 def _read_file(name: str, field: str, limits: ImageLimits) -> bytes:
     if not name.strip() or "\0" in name:
         raise InputError(field, f"{_short.repr(name)} is not a path", "Give the picture's path or URL.")
-    if len(Path(name).name) > _LONGEST_NAME:
-        problem = f"a text of {len(name):,} characters, neither a URL nor a file's name"
-        raise InputError(field, problem, "Base64 text needs its start: data:image/png;base64,...")
     path, shown = Path(name), _short.repr(name)
     try:
         if path.is_dir():
@@ -153,10 +151,13 @@ def _read_file(name: str, field: str, limits: ImageLimits) -> bytes:
             raise InputError(field, f"{shown} is not a regular file", "Read it yourself and give the bytes.")
         with path.open("rb") as file:
             return file.read(limits.max_bytes + 1)
-    except FileNotFoundError:
-        remedy = "Check the path." if path.is_absolute() else f"Check the path; it is looked for in {Path.cwd()}."
-        raise InputError(field, f"there is no file {shown}", remedy) from None
     except (OSError, UnicodeError) as error:
+        if name.startswith(_BASE64_STARTS) or len(name) > 1000:
+            problem = f"a text of {len(name):,} characters, neither a URL nor the path of a file"
+            raise InputError(field, problem, "Base64 text needs its start: data:image/png;base64,...") from None
+        if isinstance(error, FileNotFoundError):
+            remedy = "Check the path." if path.is_absolute() else f"Check the path; it is looked for in {Path.cwd()}."
+            raise InputError(field, f"there is no file {shown}", remedy) from None
         reason = getattr(error, "strerror", None) or "its name has characters that no file name has"
         raise InputError(field, f"{shown} can't be opened: {reason}", "Check the path and its permissions.") from None
 
