@@ -10,12 +10,12 @@ from typing import Any, Literal, NamedTuple, TypeAlias, cast
 from langchain_core.exceptions import ContextOverflowError, ModelError, ModelTimeoutError
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.runnables import RunnableLambda
 from langgraph.runtime import get_runtime
 from langgraph.types import RetryPolicy
 
 from mai_graph.config import Endpoint, MAIConfig
 from mai_graph.errors import ConfigError
+from mai_graph.node import Node
 from mai_graph.prompts import PromptSet, load_prompts
 from mai_graph.state import Reply, State, Step
 from mai_graph.verifier import read_answer
@@ -83,7 +83,7 @@ def make_agent(field: str, model: ModelLike) -> Agent:
 
 def call_node(
     node: str, agent: Agent, reply_key: ReplyKey, messages: Messages, then: Then | None = None
-) -> RunnableLambda[State, Update]:
+) -> Node[Update]:
     """A node that calls `agent` once and writes its reply to `reply_key` and its record to ``steps``.
 
     A failed call does not raise: its reply says why, and the policy decides what the run can still end with.
@@ -141,7 +141,7 @@ def call_node(
             return failed(state, error, clock)
         return replied(state, message, clock)
 
-    return RunnableLambda(invoke, ainvoke, name=node)
+    return Node(node, invoke, ainvoke)
 
 
 class _Clock:

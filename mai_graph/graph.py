@@ -18,12 +18,13 @@ from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.graph import END, START, StateGraph
-from langgraph.runtime import Runtime
+from langgraph.runtime import get_runtime
 from langgraph.types import Checkpointer
 
 from mai_graph.agents import Agent, Messages, ModelLike, ReplyKey, Then, Update, call_node, make_agent
 from mai_graph.compiled import MAIGraph
 from mai_graph.config import MAIConfig, parse_config
+from mai_graph.node import inline
 from mai_graph.policy import after_reasoned, after_short, after_think, after_transfer, settle
 from mai_graph.prompts import PromptSet, load_prompts
 from mai_graph.question import question_of
@@ -70,18 +71,20 @@ def create_mai(
 
     add_call("small_agent_short", small_agent, "small_short", short_messages)
     add_call("large_agent_short", large_agent, "large_short", short_messages)
-    graph.add_node("verifier_short", verifier_short)
+    graph.add_node("verifier_short", inline(verifier_short))
     add_call("small_agent_think", small_agent, "reasoning", think_messages)
     add_call("small_agent_answer", small_agent, "small_reasoned", answer_messages)
-    graph.add_node("verifier_reasoned", verifier_reasoned)
-    graph.add_node("transfer", transfer)
+    graph.add_node("verifier_reasoned", inline(verifier_reasoned))
+    graph.add_node("transfer", inline(transfer))
     add_call("large_agent_answer", large_agent, "large_answer", transfer_messages, then=large_answered)
 
     graph.add_edge(START, "small_agent_short")
     graph.add_edge(START, "large_agent_short")
     graph.add_edge(["small_agent_short", "large_agent_short"], "verifier_short")
     graph.add_conditional_edges(
-        "verifier_short", after_short, {"agreement": END, "without_small": END, "differ": "small_agent_think"}
+        "verifier_short",
+        inline(after_short),
+        {"agreement": END, "without_small": END, "differ": "small_agent_think"},
     )
     graph.add_conditional_edges(
         "small_agent_think",
@@ -91,33 +94,35 @@ def create_mai(
     graph.add_edge("small_agent_answer", "verifier_reasoned")
     graph.add_conditional_edges(
         "verifier_reasoned",
-        after_reasoned,
+        inline(after_reasoned),
         {"reasoned_agreement": END, "without_large": END, "without_small": END, "differ": "transfer"},
     )
     graph.add_edge("transfer", "large_agent_answer")
     graph.add_conditional_edges(
-        "large_agent_answer", after_transfer, {"transfer": END, "without_large": END, "too_long": "transfer"}
+        "large_agent_answer",
+        inline(after_transfer),
+        {"transfer": END, "without_large": END, "too_long": "transfer"},
     )
     return MAIGraph.of(graph.compile(checkpointer=checkpointer, name=name), config)
 
 
-def verifier_short(state: State, runtime: Runtime[MAIConfig]) -> Update:
+def verifier_short(state: State) -> Update:
     """Verifier: do the two short answers agree?"""
-    return _verify(state, state["small_short"], after_short, runtime.context)
+    return _verify(state, state["small_short"], after_short)
 
 
-def verifier_reasoned(state: State, runtime: Runtime[MAIConfig]) -> Update:
+def verifier_reasoned(state: State) -> Update:
     """Verifier: does the small model's answer after reasoning agree with the large model's short answer?"""
     second, reasoning = state["small_reasoned"], state["reasoning"]
     # One-stage, or the second stage failed: the answer is the one R itself ends with.
     reply = reasoning if second is None or second["error"] else second
     assert reply is not None
-    return _verify(state, reply, after_reasoned, runtime.context)
+    return _verify(state, reply, after_reasoned)
 
 
-def transfer(state: State, runtime: Runtime[MAIConfig]) -> Update:
+def transfer(state: State) -> Update:
     """Transfer: R, whole, becomes reading for the large model; shortened by half each time it did not fit."""
-    prompts, before = load_prompts(runtime.context.prompts), state["transferred"]
+    prompts, before = load_prompts(get_runtime(MAIConfig).context.prompts), state["transferred"]
     reasoning = _reasoning(state, prompts)
     keep = before["characters"] // 2 if before else len(reasoning)
     return {"transferred": shorten(reasoning, keep, prompts.left_out)}
@@ -157,9 +162,8 @@ def _reasoning(state: State, prompts: PromptSet) -> str:
     return reasoning["text"] + (prompts.cut_off if reasoning["truncated"] else "")
 
 
-def _verify(
-    state: State, small: Reply, decide: Callable[[State], Route | Literal["differ"]], config: MAIConfig
-) -> Update:
+def _verify(state: State, small: Reply, decide: Callable[[State], Route | Literal["differ"]]) -> Update:
+    config = get_runtime(MAIConfig).context
     verdict = verify(
         small["answer"],
         state["large_short"]["answer"],
