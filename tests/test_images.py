@@ -250,6 +250,12 @@ def test_only_the_first_frame_or_page_is_used_and_that_is_said(
     assert not getattr(seen(loaded.data_url), "is_animated", False)
 
 
+def test_a_pil_image_with_a_senseless_transparency_is_refused() -> None:
+    image = picture("L")
+    image.info["transparency"] = "x"
+    assert "colour mode L can't be converted" in refused(image).problem
+
+
 def test_the_previews_behind_a_phones_jpeg_are_no_further_pictures() -> None:
     data = encode(FRAMES[0], "MPO", save_all=True, append_images=FRAMES[1:])
     loaded = load_image(data)
@@ -330,11 +336,12 @@ def png_of(width: int, height: int) -> bytes:
         (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n", "is PostScript"),
         (b"\0\0\0\x18ftypheic\0\0\0\0", "is HEIC"),
         (b"\0\0\0\x18ftypisom\0\0\0\0", "is a video"),
-        (CUT_OFF["PNG"], "is cut off or damaged"),
+        (PNG[:12], "the PNG picture is cut off or damaged"),
+        (CUT_OFF["PNG"], "the PNG picture is cut off or damaged"),
         (CUT_OFF["JPEG"], "the JPEG picture is cut off or damaged"),
         (CUT_OFF["GIF"], "the GIF picture is cut off or damaged"),
-        (CUT_OFF["WEBP"], "cut off or damaged"),
-        (CUT_OFF["TIFF"], "cut off or damaged"),
+        (CUT_OFF["WEBP"], "the WEBP picture is cut off or damaged"),
+        (CUT_OFF["TIFF"], "the TIFF picture is cut off or damaged"),
         (png_of(20_000, 20_000), "has too many pixels"),
         (png_of(8_000, 8_000), "is 8000 x 8000 pixels"),
         (png_of(10_000_000, 1), "longer than 200 times its other side"),
