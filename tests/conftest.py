@@ -1,6 +1,5 @@
 """The miniature pair on two real vLLM servers, started once for all tests that need them."""
 
-import socket
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -8,11 +7,10 @@ import pytest
 
 from mai_graph import Endpoint
 from mai_servers import launch
-from mai_servers.pair import PairConfig
 
 
 class Servers(NamedTuple):
-    """Where the two servers are."""
+    """Where the two servers answer."""
 
     small_url: str
     small_model: str
@@ -28,21 +26,8 @@ class Servers(NamedTuple):
         return Endpoint(url=self.large_url, model=self.large_model)
 
 
-def free_port() -> int:
-    """A port that nothing listens at."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 @pytest.fixture(scope="session")
 def servers() -> Iterator[Servers]:
-    """Both servers, stopped at the end of the session."""
-    with launch.serve(on_free_ports(launch.load_config("tiny-cpu"))) as pair:
+    """Both servers on free ports, stopped at the end of the session."""
+    with launch.serve(launch.load_config("tiny-cpu").on_free_ports()) as pair:
         yield Servers(pair.small.url, pair.small.model, pair.large.url, pair.large.model)
-
-
-def on_free_ports(config: PairConfig) -> PairConfig:
-    """The same pair on ports that nothing listens at."""
-    small, large = (server.model_copy(update={"port": free_port()}) for server in (config.small, config.large))
-    return config.model_copy(update={"small": small, "large": large})
