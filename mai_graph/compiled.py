@@ -54,6 +54,10 @@ class MAIGraph(CompiledStateGraph[State, MAIConfig, Input, Output]):
         """JSON schema of `Input`, with titles and descriptions: Studio makes its form of it."""
         return TypeAdapter(Input).json_schema()
 
+    def get_context_jsonschema(self) -> dict[str, Any]:
+        """JSON schema of what one run may set, with this graph's defaults: Studio makes its form of it."""
+        return self.defaults.run_schema()
+
 
 def _read(given: Any, settings: MAIConfig, config: RunnableConfig | None) -> Any:
     if given is None or isinstance(given, Command):  # resumes a checkpointed run

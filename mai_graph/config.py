@@ -140,6 +140,16 @@ class MAIConfig(BaseModel):
                 )
         return merged
 
+    def run_schema(self) -> dict[str, Any]:
+        """JSON schema of what one run may change, with these settings as its defaults, for forms."""
+        schema, own = MAIConfig.model_json_schema(), self.model_dump(mode="json")
+        properties = {
+            field: about | {"default": own[field]}
+            for field, about in schema["properties"].items()
+            if field not in _MAKERS_OWN
+        }
+        return schema | {"properties": properties}
+
 
 _MAKERS_OWN: tuple[Annotated[str, "field of MAIConfig"], ...] = ("prompts", "local_files", "allow_private_urls")
 
