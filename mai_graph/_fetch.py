@@ -8,7 +8,9 @@ hop of a redirect.
 import asyncio
 import ipaddress
 import socket
+import ssl
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 
 import httpx
 
@@ -43,9 +45,10 @@ async def _get(url: str, field: str, max_bytes: int, timeout_s: float, allow_pri
 
     shown = "the URL"
     client = httpx.AsyncClient(
-        transport=None if allow_private else _PublicTransport(),
+        transport=None if allow_private else _PublicTransport(verify=_certificates()),
+        verify=_certificates(),
         headers={"User-Agent": "mai-graph", "Accept": "image/*", "Accept-Encoding": "identity"},
-        timeout=httpx.Timeout(None, connect=timeout_s / 2),  # a dead first address leaves time for the next one
+        timeout=timeout_s,
         follow_redirects=True,
         max_redirects=5,
     )
@@ -60,13 +63,18 @@ async def _get(url: str, field: str, max_bytes: int, timeout_s: float, allow_pri
                 if len(body) > max_bytes:
                     raise problem(f"answers more than {max_bytes:,} bytes", "Give a smaller one, or raise max_bytes.")
             return bytes(body)
-    except TimeoutError:
+    except (TimeoutError, httpx.TimeoutException):
         raise problem(f"gives no whole picture within {timeout_s:g} s") from None
     except _NotPublicError as error:
         remedy = "Give a public address or the picture itself; set allow_private_urls only if you trust who asks."
         raise problem(f"points to {error}, which is not on the public internet", remedy) from None
     except (httpx.HTTPError, httpx.InvalidURL, OSError, UnicodeError) as error:
         raise problem(f"can't be fetched: {str(error) or type(error).__name__}") from error
+
+
+@cache
+def _certificates() -> ssl.SSLContext:
+    return httpx.create_ssl_context()  # reads all of the trusted authorities: once is enough
 
 
 def _without_secrets(url: str) -> str:
@@ -84,18 +92,23 @@ class _PublicTransport(httpx.AsyncHTTPTransport):
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         host = request.url.raw_host.decode("ascii")
-        failure: httpx.TransportError = httpx.ConnectError(f"{host} has no address")
-        for address in await _public_addresses(host, request.url.port):
+        addresses = await _public_addresses(host, request.url.port)
+        timeout = request.extensions["timeout"]
+        timeout = {**timeout, "connect": timeout["connect"] / len(addresses)}  # a dead one leaves time for the next
+        failure: httpx.TransportError | None = None
+        for address in addresses:
             pinned = httpx.Request(
                 request.method,
                 request.url.copy_with(host=address),
                 headers=request.headers,  # Host is already in there
-                extensions={**request.extensions, "sni_hostname": host},  # so the certificate is checked for the name
+                # The certificate is checked for the name.
+                extensions={**request.extensions, "timeout": timeout, "sni_hostname": host},
             )
             try:
                 return await super().handle_async_request(pinned)
             except (httpx.ConnectError, httpx.ConnectTimeout) as error:
                 failure = error
+        assert failure is not None
         raise failure
 
 

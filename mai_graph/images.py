@@ -1,7 +1,7 @@
 """Reading pictures: from a path, URL, data URL, bytes or PIL image to one data URL that vLLM takes.
 
 Everything that can be wrong with a picture is found here, before a model is called. Every error names the field and
-the remedy, and none shows the picture's bytes. Formats that call outside programs (EPS) or hold no pixels are not read.
+the remedy, and none shows the picture's bytes.
 """
 
 import base64
@@ -15,22 +15,14 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, Final
 
-from PIL import Image, UnidentifiedImageError, features
+from PIL import Image
 from pydantic import BaseModel, ConfigDict, Field
 
 from mai_graph._fetch import fetch
+from mai_graph._formats import KEPT, READABLE, describe
 from mai_graph._pixels import orientation, upright_rgb
 from mai_graph.errors import InputError
 
-READABLE: Final = tuple(
-    name
-    for name in ("AVIF", "BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
-    if name not in ("AVIF", "WEBP") or features.check(name.lower())
-)
-"""The formats read, as far as this installation of Pillow has them."""
-
-# MPO, what some phones write, is a JPEG with previews behind it; Pillow opens it as JPEG and then calls it MPO.
-_KEPT: Final = {"PNG": "image/png", "JPEG": "image/jpeg", "MPO": "image/jpeg", "WEBP": "image/webp"}
 _URL: Final = re.compile(r"(?:data|file|https?):|[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 _BASE64_STARTS: Final = ("iVBORw0KGgo", "/9j/", "R0lGOD", "UklGR")  # PNG, JPEG, GIF, WebP
 
@@ -44,7 +36,10 @@ class ImageLimits(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     max_pixels: int = Field(
-        50_000_000, gt=0, description="Width x height, read from the header before anything is decoded."
+        50_000_000,
+        gt=0,
+        description="Width x height, read from the header before anything is decoded. Pillow's own limit, "
+        "PIL.Image.MAX_IMAGE_PIXELS, holds besides.",
     )
     max_bytes: int = Field(20 * 1024 * 1024, gt=0, description="Size of the file, the body of a URL, or the bytes.")
     max_aspect_ratio: float = Field(
@@ -78,9 +73,9 @@ def load_image(
 ) -> LoadedImage:
     """Read and check one picture. Blocks on files and the network: asynchronous callers use a thread.
 
-    A single-frame 8-bit RGB or grey PNG, JPEG or WebP that stands upright is kept byte for byte. All else becomes RGB
-    on white, turned as its EXIF data says: a JPEG again where it was one (quality 95, full colour resolution), else
-    a PNG. Of several frames or pages the first is taken; of a PIL image the one it stands at.
+    A single-frame PNG, JPEG or WebP that reads as 8-bit RGB or grey and stands upright is kept byte for byte. All else
+    becomes RGB on white, turned as its EXIF data says: a JPEG again where it was one (quality 95, full colour
+    resolution), else a PNG. Of several frames or pages the first is taken; of a PIL image the one it stands at.
 
     Args:
         source: A path, an http(s) URL, a data URL, the bytes of a file, or a PIL image (which is left as it is).
@@ -210,12 +205,14 @@ def _from_bytes(data: bytes, field: str, limits: ImageLimits) -> LoadedImage:
     try:
         image = Image.open(BytesIO(data), formats=READABLE)
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
-        raise InputError(field, f"has too many pixels: {error}", _fewer_pixels(limits)) from None
-    except UnidentifiedImageError:
-        problem = f"is {_describe(data)}, not a picture this build can read"
-        raise InputError(field, problem, f"Convert it to PNG or JPEG; readable are {', '.join(READABLE)}.") from None
+        size = str(error).partition(",")[0]
+        raise InputError(field, f"has too many pixels ({size})", _fewer_pixels(limits)) from None
     except Exception as error:  # Pillow's readers raise almost anything on a broken file
-        raise _damaged(field, "its header") from error
+        kind = describe(data)
+        if kind in READABLE:
+            raise _damaged(field, kind) from error
+        problem = f"is {kind}, not a picture this build can read"
+        raise InputError(field, problem, f"Convert it to PNG or JPEG; readable are {', '.join(READABLE)}.") from None
     return _from_pillow(image, field, limits, data)
 
 
@@ -236,13 +233,13 @@ def _from_pillow(image: Image.Image, field: str, limits: ImageLimits, data: byte
         if data is None:
             problem = "the PIL image can't be read"
             raise InputError(field, problem, "Was it closed, or is its file damaged? Open it again.") from error
-        raise _damaged(field, f"the {image.format} picture") from error
+        raise _damaged(field, str(image.format)) from error
     plain = image.mode in ("RGB", "L") and not image.has_transparency_data and orientation(image) == 1
-    if data and image.format in _KEPT and plain and not frames:
-        return LoadedImage(_data_url(data, _KEPT[image.format]))
+    if data and image.format in KEPT and plain and not frames:
+        return LoadedImage(_data_url(data, KEPT[image.format]))
     try:
         rgb, values = upright_rgb(image)
-    except ValueError as error:
+    except Exception as error:  # and again
         problem = f"a picture of colour mode {image.mode} can't be converted to RGB ({error})"
         raise InputError(field, problem, "Save it as an 8-bit RGB picture.") from error
     buffer = BytesIO()
@@ -266,19 +263,10 @@ def _frames_note(image: Image.Image) -> str | None:
     return f"{kind}: only {which} is used"
 
 
-def _describe(data: bytes) -> str:
-    """Name what people mistake for a picture, by its first bytes."""
-    head = data[:1024].removeprefix(b"\xef\xbb\xbf").lstrip().lower()
-    if head[4:8] == b"ftyp":
-        brands = {b"avif": "AVIF", b"avis": "AVIF", b"heic": "HEIC", b"heix": "HEIC", b"mif1": "HEIC"}
-        return brands.get(head[8:12], "a video")
-    starts = {b"<!doctype html": "a web page", b"<html": "a web page", b"%pdf": "PDF", b"%!ps": "PostScript"}
-    named = next((name for start, name in starts.items() if head.startswith(start)), None)
-    return named or ("SVG" if b"<svg" in head else "unknown data")
-
-
-def _damaged(field: str, what: str) -> InputError:
-    return InputError(field, f"{what} is cut off or damaged", "Get the file again, or save it anew with a viewer.")
+def _damaged(field: str, kind: str) -> InputError:
+    return InputError(
+        field, f"the {kind} picture is cut off or damaged", "Get the file again, or save it anew with a viewer."
+    )
 
 
 def _too_many_bytes(field: str, limits: ImageLimits) -> InputError:

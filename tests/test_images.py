@@ -57,6 +57,8 @@ def pixels(url: str) -> list[tuple[int, int, int]]:
 
 
 PNG = encode(picture())
+PATIENT = {"timeout_s": 120}  # a busy machine must not fail a test
+LIMITS = ImageLimits(**PATIENT)
 NOISE = Image.effect_noise((64, 64), 50)
 CUT_OFF = {name: encode(NOISE, name)[:1500] for name in ("PNG", "JPEG", "GIF", "WEBP", "TIFF")}
 FRAMES = [Image.new("RGB", (4, 2), colour) for colour in (RED, BLUE, GREEN)]
@@ -296,7 +298,7 @@ def test_tiny_and_long_pictures_the_models_take_are_taken(size: tuple[int, int])
 
 def refused(source: object, limits: ImageLimits | None = None) -> InputError:
     with pytest.raises(InputError) as raised:
-        load_image(source, field="images[3]", limits=limits or ImageLimits())  # type: ignore[arg-type]
+        load_image(source, field="images[3]", limits=limits or LIMITS)  # type: ignore[arg-type]
     error = raised.value
     assert error.field == "images[3]"
     assert error.problem
@@ -513,7 +515,7 @@ def port() -> Iterator[int]:
     server.server_close()
 
 
-PRIVATE = ImageLimits(allow_private_urls=True)
+PRIVATE = ImageLimits(allow_private_urls=True, **PATIENT)
 
 
 @pytest.mark.parametrize("path", ["picture", "redirect?/picture", "picture?secret=1#part"])
@@ -544,7 +546,7 @@ async def test_a_url_can_be_fetched_while_an_event_loop_runs(port: int) -> None:
     ],
 )
 def test_an_answer_that_is_no_picture_is_refused(port: int, path: str, limits: dict[str, float], problem: str) -> None:
-    error = refused(f"http://127.0.0.1:{port}/{path}", ImageLimits(allow_private_urls=True, **limits))
+    error = refused(f"http://127.0.0.1:{port}/{path}", ImageLimits(**{"allow_private_urls": True, **PATIENT, **limits}))
     assert problem in error.problem
 
 
@@ -619,7 +621,7 @@ def only_127_0_0_1_is_public(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("only_127_0_0_1_is_public")
 def test_each_hop_of_a_redirect_is_checked(port: int) -> None:
     start = f"http://127.0.0.1:{port}/redirect"
-    assert load_image(f"{start}?/redirect?/picture").data_url == data_url(PNG)
+    assert load_image(f"{start}?/redirect?/picture", limits=LIMITS).data_url == data_url(PNG)
     error = refused(f"{start}?http://127.0.0.2:{port}/picture")
     assert "points to 127.0.0.2, which is not on the public internet" in error.problem
 
@@ -641,7 +643,7 @@ def names(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[list[str]]]:
 @pytest.mark.usefixtures("only_127_0_0_1_is_public")
 def test_the_address_that_was_checked_is_the_one_connected_to(port: int, names: dict[str, list[list[str]]]) -> None:
     names["rebind.test"] = [["127.0.0.1"], ["127.0.0.2"]]
-    assert load_image(f"http://rebind.test:{port}/picture").data_url == data_url(PNG)
+    assert load_image(f"http://rebind.test:{port}/picture", limits=LIMITS).data_url == data_url(PNG)
     assert names["rebind.test"] == [["127.0.0.2"]]  # looked up once
     assert Pages.hosts[-1] == f"rebind.test:{port}"  # and the server still hears its name
 
@@ -657,7 +659,7 @@ def test_the_next_address_is_tried_when_one_does_not_answer(
 ) -> None:
     monkeypatch.setattr(_fetch, "_is_public", lambda address: True)
     names["two.test"] = [["127.0.0.2", "127.0.0.1"]]
-    assert load_image(f"http://two.test:{port}/picture").data_url == data_url(PNG)
+    assert load_image(f"http://two.test:{port}/picture", limits=LIMITS).data_url == data_url(PNG)
 
 
 def test_secrets_in_a_url_stay_out_of_the_error(port: int) -> None:
@@ -669,7 +671,6 @@ def test_secrets_in_a_url_stay_out_of_the_error(port: int) -> None:
 # Content blocks
 
 BASE64 = base64.b64encode(PNG).decode()
-LIMITS = ImageLimits()
 
 
 @pytest.mark.parametrize(
