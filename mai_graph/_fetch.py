@@ -9,6 +9,7 @@ import asyncio
 import ipaddress
 import socket
 import ssl
+from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 
@@ -36,7 +37,16 @@ def fetch(url: str, *, field: str, max_bytes: int, timeout_s: float, allow_priva
     """
     # A loop of its own in a thread of its own: asyncio can cancel any wait, and a caller may be inside a running loop.
     with ThreadPoolExecutor(max_workers=1) as thread:
-        return thread.submit(asyncio.run, _get(url, field, max_bytes, timeout_s, allow_private)).result()
+        return thread.submit(_run, _get(url, field, max_bytes, timeout_s, allow_private)).result()
+
+
+def _run(get: Coroutine[None, None, bytes]) -> bytes:
+    loop = asyncio.new_event_loop()
+    try:
+        return loop.run_until_complete(get)
+    finally:
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.close()  # doesn't wait for a look-up that was given up, as asyncio.run would
 
 
 async def _get(url: str, field: str, max_bytes: int, timeout_s: float, allow_private: bool) -> bytes:
@@ -68,7 +78,9 @@ async def _get(url: str, field: str, max_bytes: int, timeout_s: float, allow_pri
     except _NotPublicError as error:
         remedy = "Give a public address or the picture itself; set allow_private_urls only if you trust who asks."
         raise problem(f"points to {error}, which is not on the public internet", remedy) from None
-    except (httpx.HTTPError, httpx.InvalidURL, OSError, UnicodeError) as error:
+    except httpx.InvalidURL:  # its reason may quote the password
+        raise problem("can't be fetched: it isn't a valid address") from None
+    except (httpx.HTTPError, OSError, UnicodeError) as error:
         raise problem(f"can't be fetched: {str(error) or type(error).__name__}") from error
 
 

@@ -4,9 +4,11 @@ import base64
 import contextlib
 import io
 import logging
+import os
 import socket
 import struct
 import threading
+import tracemalloc
 import zlib
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -420,6 +422,50 @@ def test_limits_are_limits() -> None:
         assert "longer than 1.5 times" in refused(source, ImageLimits(max_aspect_ratio=1.5)).problem
 
 
+@pytest.mark.parametrize(
+    "url", ["data:" + ";" * 1_000_000, "data:image/png;base64," + "ab " * 300_000], ids=["parameters", "blanks"]
+)
+def test_a_hostile_data_url_takes_little_more_memory_than_it_has(url: str) -> None:
+    tracemalloc.start()
+    try:
+        refused(url, ImageLimits(max_bytes=100_000))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 8 * len(url)  # a few copies; a list of its parts takes more than 16 times
+
+
+@pytest.mark.parametrize(
+    "start", ["data:image/png;charset=utf-8;base64,", "DATA:IMAGE/PNG;BASE64,", "data:image/*;base64,"]
+)
+def test_a_data_url_may_have_parameters_and_capitals(start: str) -> None:
+    assert load_image(start + base64.b64encode(PNG).decode()).data_url == data_url(PNG)
+
+
+@pytest.mark.parametrize("name", ["a" * 300, "x/" * 400, os.fsdecode(b"\xff.png"), "~/no.png"])
+def test_an_odd_file_name_is_refused_as_any_other(name: str) -> None:
+    assert "no file" in refused(name).problem or "can't be opened" in refused(name).problem
+
+
+def test_a_file_name_need_not_be_utf_8(tmp_path: Path) -> None:
+    path = tmp_path / os.fsdecode(b"\xff.png")
+    path.write_bytes(PNG)
+    assert load_image(path).data_url == load_image(str(path)).data_url == data_url(PNG)
+
+
+def test_a_pipe_is_refused_instead_of_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.png")
+    assert refused(tmp_path / "pipe.png").problem.endswith("is not a regular file")
+
+
+@pytest.mark.parametrize(
+    "mode",
+    ["1", "L", "P", "RGB", "RGBA", "CMYK", "YCbCr", "LAB", "HSV", "I", "F", "LA", "PA", "RGBX", "RGBa", "La", "I;16"],
+)
+def test_a_pil_image_of_any_mode_is_read(mode: str) -> None:
+    assert seen(load_image(Image.new(mode, (3, 2))).data_url).size == (3, 2)
+
+
 def test_no_byte_of_a_picture_gets_into_errors_logs_or_reprs(caplog: pytest.LogCaptureFixture) -> None:
     secret = base64.b64encode(bytes(range(256)) * 8).decode()
     caplog.set_level(logging.DEBUG)
@@ -660,6 +706,28 @@ def test_the_next_address_is_tried_when_one_does_not_answer(
     monkeypatch.setattr(_fetch, "_is_public", lambda address: True)
     names["two.test"] = [["127.0.0.2", "127.0.0.1"]]
     assert load_image(f"http://two.test:{port}/picture", limits=LIMITS).data_url == data_url(PNG)
+
+
+@pytest.mark.parametrize("allow", [True, False])
+def test_a_look_up_that_never_ends_does_not_hold_up_the_caller(allow: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    release, ended = threading.Event(), threading.Event()
+
+    def look_up(*_: object, **__: object) -> None:
+        release.wait(60)
+        ended.set()
+        raise socket.gaierror("too late")
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    error = refused("http://slow.test/a.png", ImageLimits(timeout_s=0.1, allow_private_urls=allow))
+    held_up = ended.is_set()
+    release.set()
+    assert "gives no whole picture within 0.1 s" in error.problem
+    assert not held_up
+
+
+@pytest.mark.parametrize("url", ["http://me:secret", "http://me:secret@host:secret/", "http://me:secret@[::1/"])
+def test_secrets_in_a_malformed_url_stay_out_of_the_error(url: str) -> None:
+    assert "secret" not in str(refused(url))
 
 
 def test_secrets_in_a_url_stay_out_of_the_error(port: int) -> None:
