@@ -59,11 +59,11 @@ def likely_cause(log: str, exit_code: int) -> str:
     lines = log.splitlines()[-_SEARCHED_LINES:]
     for pattern, cause in _CAUSES:
         for line in reversed(lines):
-            if found := re.search(pattern, line):
+            if found := re.search(pattern, line, re.IGNORECASE):
                 return cause.format(**found.groupdict())
     for line in reversed(lines):
         if found := _ERROR_LINE.search(line):
-            return found["it"]
+            return found["it"].rstrip(".")
     if exit_code == -signal.SIGKILL:
         return "it was killed from outside, by hand or by the system because memory ran out (see `dmesg`)"
     return f"unknown; it ended with {_ending(exit_code)}"

@@ -12,7 +12,8 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 class Interrupts:
     """Turns those signals into KeyboardInterrupt while it is entered, except within `held`.
 
-    Outside the main thread, where Python delivers no signals, it does nothing.
+    A signal that was ignored stays so, as `nohup` wants it. Outside the main thread it does nothing: Python delivers
+    signals to that one only.
     """
 
     def __init__(self) -> None:
@@ -22,7 +23,8 @@ class Interrupts:
 
     def __enter__(self) -> "Interrupts":
         if threading.current_thread() is threading.main_thread():
-            self._previous = {number: signal.signal(number, self._receive) for number in _SIGNALS}
+            heeded = [number for number in _SIGNALS if signal.getsignal(number) != signal.SIG_IGN]
+            self._previous = {number: signal.signal(number, self._receive) for number in heeded}
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -12,8 +12,8 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,8 +80,8 @@ class Pair:
         Raises:
             LaunchError: One died; with its last log lines and the likely cause.
         """
-        for role, server in self.servers.items():
-            _check_alive(role, server.process)
+        for server in self.servers.values():
+            _check_alive(server)
 
     def wait(self) -> None:
         """Block until one dies.
@@ -115,16 +115,23 @@ def serve(config: PairConfig, only: Role | None = None, *, console: Console | No
     wanted = {role: config.server(role) for role in roles}
     check_all(wanted)
     logs = Path(tempfile.mkdtemp(prefix="mai-servers-"))
-    processes: dict[Role, ServerProcess] = {}
+    log_is_wanted = False
     with Interrupts() as interrupts:
+        servers: dict[Role, Server] = {}
         try:
             with interrupts.held():
-                addresses = _start(wanted, logs, processes)
-            yield _wait_until_ready(wanted, addresses, processes, config.startup_timeout, console)
+                _start(wanted, logs, servers)
+            pair = Pair(servers)
+            _wait_until_ready(pair, config, interrupts, console or Console(stderr=True))
+            yield pair
+        except LaunchError:
+            log_is_wanted = True
+            raise
         finally:
             with interrupts.held():
-                stop_all(list(processes.values()))
-    shutil.rmtree(logs, ignore_errors=True)
+                stop_all([server.process for server in servers.values()])
+                if not log_is_wanted:
+                    shutil.rmtree(logs, ignore_errors=True)
 
 
 def run(config: PairConfig, only: Role | None = None, *, console: Console | None = None) -> None:
@@ -149,67 +156,60 @@ def run(config: PairConfig, only: Role | None = None, *, console: Console | None
         console.print("Stopped.")
 
 
-def _start(servers: Mapping[Role, ServerConfig], logs: Path, processes: dict[Role, ServerProcess]) -> dict[Role, str]:
-    """Start the servers, adding each to `processes` at once, and return the base URL of each."""
-    urls: dict[Role, str] = {}
+def _start(wanted: Mapping[Role, ServerConfig], logs: Path, servers: dict[Role, Server]) -> None:
+    """Start the servers, adding each to `servers` at once, so that it is stopped whatever happens to the next."""
     shim = needs_shim()
-    for role, server in servers.items():
-        with bound_socket(server.host, server.port) as sock:
-            port = sock.getsockname()[1]
-        environ = environment(server, os.environ, shim=shim and not server.gpus)
-        processes[role] = ServerProcess(command(role, server, port), environ, logs / f"{role}.log")
-        # A server that listens on all addresses is reached through this machine's own.
-        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(server.host, server.host)  # noqa: S104
-        urls[role] = f"http://[{host}]:{port}/v1" if ":" in host else f"http://{host}:{port}/v1"
-    return urls
+    # All are held until all are found, so that two that may be any aren't the same.
+    with ExitStack() as stack:
+        sockets = {role: stack.enter_context(bound_socket(one.host, one.port)) for role, one in wanted.items()}
+        ports = {role: sock.getsockname()[1] for role, sock in sockets.items()}
+    for role, server in wanted.items():
+        variables = environment(server, os.environ, shim=shim and not server.gpus)
+        process = ServerProcess(command(role, server, ports[role]), variables, logs / f"{role}.log")
+        servers[role] = Server(role, _url(server.host, ports[role]), role, process)
 
 
-def _wait_until_ready(
-    servers: Mapping[Role, ServerConfig],
-    urls: Mapping[Role, str],
-    processes: Mapping[Role, ServerProcess],
-    timeout: float,
-    console: Console | None,
-) -> Pair:
-    """Wait until all answer and are warm; raise LaunchError as soon as one can't."""
-    deadline = time.monotonic() + timeout
+def _wait_until_ready(pair: Pair, config: PairConfig, interrupts: Interrupts, console: Console) -> None:
+    """Wait until all answer and are warm; raise LaunchError as soon as one can't, with all stopped."""
+    deadline = time.monotonic() + config.startup_timeout
     given_up = threading.Event()
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with (
-        Progress(*columns, console=console or Console(stderr=True)) as progress,
-        ThreadPoolExecutor(len(processes)) as threads,
-    ):
+    with Progress(*columns, console=console) as progress, ThreadPoolExecutor(len(pair.servers)) as threads:
 
-        def get_ready(role: Role) -> None:
-            name = f"{role} ({servers[role].model})"
+        def get_ready(server: Server) -> None:
+            name = f"{server.role} ({config.server(server.role).model})"
             task = progress.add_task(f"{name}: loading", total=1)
-            while not _is_healthy(urls[role]):
-                _check_alive(role, processes[role])
+            while not _is_healthy(server.url):
+                _check_alive(server)
+                if time.monotonic() > deadline:
+                    raise _too_late(server, config.startup_timeout)
                 if given_up.wait(_POLL):
                     return
-                if time.monotonic() > deadline:
-                    raise _too_late(role, processes[role], timeout)
             progress.update(task, description=f"{name}: warming up")
             try:
-                warm_up(urls[role], role, max(1.0, deadline - time.monotonic()))
+                warm_up(server.url, server.model, max(1.0, deadline - time.monotonic()))
             except httpx.TransportError as error:
-                if not given_up.is_set():
-                    time.sleep(_POLL)
-                    _check_alive(role, processes[role])
-                    raise _too_late(role, processes[role], timeout) from error
+                server.process.wait(_POLL * 20)  # it may be dying
+                _check_alive(server)
+                raise _too_late(server, config.startup_timeout) from error
             progress.update(task, description=f"{name}: ready", completed=1)
 
-        futures: list[Future[None]] = [threads.submit(get_ready, role) for role in processes]
+        futures = [threads.submit(get_ready, server) for server in pair.servers.values()]
         try:
             for done in wait(futures, return_when=FIRST_EXCEPTION).done:
                 done.result()
         except BaseException:
-            given_up.set()
-            # Ends a warm-up request that another server's death or Ctrl-C made pointless.
-            for process in processes.values():
-                process.terminate()
+            # The other threads may be in the middle of a request, which ends with its server.
+            with interrupts.held():
+                given_up.set()
+                stop_all([server.process for server in pair.servers.values()])
             raise
-    return Pair({role: Server(role, urls[role], role, processes[role]) for role in processes})
+
+
+def _url(host: str, port: int) -> str:
+    """Return the base URL of a server's API; one that listens on all addresses is reached at this machine's own."""
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
+    return f"http://[{host}]:{port}/v1" if ":" in host else f"http://{host}:{port}/v1"
 
 
 def _is_healthy(url: str) -> bool:
@@ -219,19 +219,19 @@ def _is_healthy(url: str) -> bool:
         return False
 
 
-def _check_alive(role: Role, process: ServerProcess) -> None:
-    if (exit_code := process.exit_code) is not None:
-        log = process.log_text()
+def _check_alive(server: Server) -> None:
+    if (exit_code := server.process.exit_code) is not None:
+        log = server.process.log_text()
         raise LaunchError(
-            f"The {role} server died. Likely cause: {likely_cause(log, exit_code)}",
-            f"Its whole log: {process.log}",
+            f"The {server.role} server died. Likely cause: {likely_cause(log, exit_code)}",
+            f"Its whole log: {server.process.log}",
             last_lines(log),
         )
 
 
-def _too_late(role: Role, process: ServerProcess, timeout: float) -> LaunchError:
+def _too_late(server: Server, timeout: float) -> LaunchError:
     return LaunchError(
-        f"The {role} server was not ready within {timeout:g} s",
-        f"Raise startup_timeout in the config if it was still making progress. Its whole log: {process.log}",
-        last_lines(process.log_text()),
+        f"The {server.role} server was not ready within {timeout:g} s",
+        f"Raise startup_timeout in the config if it was still making progress. Its whole log: {server.process.log}",
+        last_lines(server.process.log_text()),
     )

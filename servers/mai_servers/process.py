@@ -10,8 +10,8 @@ from pathlib import Path
 
 import psutil
 
-_GRACE = 8.0
-"""Seconds that a server has to end by itself; vLLM needs two or three of them."""
+_GRACE, _CHILDRENS_GRACE = 10.0, 1.0
+"""Seconds that a server, and then what it leaves behind, have to end by themselves; vLLM needs two or three."""
 
 
 class ServerProcess:
@@ -46,8 +46,12 @@ class ServerProcess:
 
     def terminate(self) -> None:
         """Ask it to end."""
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGTERM) if self.exit_code is None else None
+        self._process.terminate()
+
+    def wait(self, timeout: float) -> None:
+        """Wait until the server itself has ended, or for that many seconds."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(max(0.0, timeout))
 
     def wait_or_kill(self, deadline: float) -> None:
         """Wait until it has ended, then kill whatever is left of its group.
@@ -55,14 +59,14 @@ class ServerProcess:
         Args:
             deadline: When to stop waiting, as `time.monotonic` counts.
         """
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(max(0.0, deadline - time.monotonic()))
-        # A child may need a moment more than its parent to end by itself; one that was orphaned by a crash never does.
-        psutil.wait_procs(self._members(), timeout=max(0.5, min(2.0, deadline - time.monotonic())))
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, signal.SIGKILL)
+        self.wait(deadline - time.monotonic())
+        # A child may need a moment more than its parent to end by itself; one that a crash orphaned never does.
+        _, alive = psutil.wait_procs(self._members(), timeout=_CHILDRENS_GRACE)
+        if alive:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.pid, signal.SIGKILL)
+            psutil.wait_procs(alive, timeout=_GRACE)
         self._process.wait()
-        psutil.wait_procs(self._members(), timeout=_GRACE)
 
     def _members(self) -> list[psutil.Process]:
         """Return the living processes of the group, whoever their parent is by now."""

@@ -28,7 +28,7 @@ def warm_up(url: str, model: str, timeout: float) -> None:
         httpx.TransportError: It is gone or doesn't answer in time.
     """
     picture = io.BytesIO()
-    Image.new("RGB", (96, 96), "white").save(picture, "PNG")
+    Image.new("RGB", (512, 384), "white").save(picture, "PNG")
     data_url = f"data:image/png;base64,{base64.b64encode(picture.getvalue()).decode()}"
     content = [{"type": "image_url", "image_url": {"url": data_url}}, {"type": "text", "text": "What is it?"}]
     with httpx.Client(timeout=timeout, trust_env=False) as client:
