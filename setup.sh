@@ -19,8 +19,8 @@ fail() {
 
 # The first interpreter that is new enough and can make virtual environments.
 find_python() {
-    local found= python
-    for python in ${PYTHON:-python3 python3.13 python3.12 python3.11}; do
+    local candidates=${PYTHON:-python3 python3.13 python3.12 python3.11} found="" python
+    for python in $candidates; do
         "$python" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' 2>/dev/null || continue
         found=$python
         "$python" -c 'import ensurepip, venv' 2>/dev/null && echo "$python" && return
@@ -28,7 +28,7 @@ find_python() {
     if [[ $found ]]; then
         fail "$found can't make virtual environments. On Debian and Ubuntu: apt install python3-venv."
     fi
-    fail "${PYTHON:-python3} is not Python 3.11 to 3.14 ($("${PYTHON:-python3}" --version 2>&1 | tail -1)). Install one, or name it: make PYTHON=/path/to/python3.12 ..."
+    fail "no Python 3.11 to 3.14 among: $candidates. Install one, or name it: make demo PYTHON=/path/to/python3.12"
 }
 
 pip() {
