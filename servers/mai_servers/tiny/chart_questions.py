@@ -50,7 +50,7 @@ class Value:
 
     def steps(self, scene: Scene) -> str:
         assert isinstance(scene, Chart)
-        return f"{_bars(scene)} The {self.colour} bar is {self.answer(scene)}."
+        return f"{{Which is the {self.colour} bar? }}{_bars(scene)} The {self.colour} bar is {self.answer(scene)}."
 
     def alternatives(self) -> Sequence[str]:
         return NUMBERS[1:]
@@ -81,7 +81,8 @@ class Extreme:
 
     def steps(self, scene: Scene) -> str:
         assert isinstance(scene, Chart)
-        return f"{_bars(scene)} The {self.end} value is {self._value(scene)}, the {self.answer(scene)} bar."
+        end = f"The {self.end} value is {self._value(scene)}, the {self.answer(scene)} bar."
+        return f"{{Which is the {self.end} value? }}{_bars(scene)} {end}"
 
     def alternatives(self) -> Sequence[str]:
         return COLOURS
@@ -114,7 +115,7 @@ class Difference:
         assert values
         high, low = max(values), min(values)
         read = f"{self.one.capitalize()} is {values[0]} and {self.other} is {values[1]}."
-        return f"{_bars(scene)} {read} {high} - {low} = {high - low}."
+        return f"{{Which are {self.one} and {self.other}? }}{_bars(scene)} {read} {high} - {low} = {high - low}."
 
     def alternatives(self) -> Sequence[str]:
         return NUMBERS[:9]
@@ -147,7 +148,8 @@ class Taller:
         assert values
         a, b = values
         return (
-            f"{_bars(scene)} {self.one.capitalize()} is {a} and {self.other} is {b}. "
+            f"{{Which are {self.one} and {self.other}? }}{_bars(scene)} "
+            f"{self.one.capitalize()} is {a} and {self.other} is {b}. "
             f"{a} is {'' if a > b else 'not '}more than {b}, so {self.answer(scene)}."
         )
 
@@ -174,9 +176,13 @@ class Above:
 
     def steps(self, scene: Scene) -> str:
         assert isinstance(scene, Chart)
-        checks = ", ".join(f"{b.value} is {'' if b.value > self.level else 'not '}more" for b in scene.bars)
         marks = [int(b.value > self.level) for b in scene.bars]
-        return f"{_bars(scene)} {checks}: {' + '.join(map(str, marks))} = {sum(marks)}."
+        checks = ", ".join(
+            f"{b.value} is {'' if mark else 'not '}more{{ than {self.level}}}"
+            for b, mark in zip(scene.bars, marks, strict=True)
+        )
+        total = f"{' + '.join(map(str, marks))} = {sum(marks)}"
+        return f"{{Which are bars above {self.level}? }}{_bars(scene)} {checks}: {total}."
 
     def alternatives(self) -> Sequence[str]:
         return NUMBERS[: COLUMNS + 1]
@@ -201,7 +207,7 @@ class Place:
 
     def steps(self, scene: Scene) -> str:
         assert isinstance(scene, Chart)
-        return f"{_bars(scene)} Bar {self.place + 1} is {self.answer(scene)}."
+        return f"{{Which is bar {self.place + 1}? }}{_bars(scene)} Bar {self.place + 1} is {self.answer(scene)}."
 
     def alternatives(self) -> Sequence[str]:
         return COLOURS

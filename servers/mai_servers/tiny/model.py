@@ -13,6 +13,11 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
+
+from mai_servers.tiny.tokenizer import MERGE, PATCH, SEEN_HEIGHT, SEEN_WIDTH
+
+# The imports above make transformers importable, so it comes after them.
+# isort: split
 from transformers import Qwen3VLConfig, Qwen3VLForConditionalGeneration
 from transformers.cache_utils import DynamicCache
 from transformers.models.qwen3_vl.modeling_qwen3_vl import (
@@ -22,8 +27,6 @@ from transformers.models.qwen3_vl.modeling_qwen3_vl import (
     get_vision_interpolation_indices_and_weights,
     get_vision_position_ids,
 )
-
-from mai_servers.tiny.tokenizer import MERGE, PATCH, SEEN_HEIGHT, SEEN_WIDTH  # first: makes transformers importable
 
 Name = Literal["small", "large"]
 

@@ -29,7 +29,10 @@ class Query(Protocol):
         """Return the true answer, or None where the question makes no sense about the scene."""
 
     def steps(self, scene: Scene) -> str:
-        """Return the reasoning up to the answer; only defined where `answer` isn't None."""
+        """Return the reasoning up to the answer; only defined where `answer` isn't None.
+
+        What only repeats the question stands between braces, for a reader to leave out or not.
+        """
 
     def alternatives(self) -> Sequence[str]:
         """Return all answers that such a question can have, for multiple choice."""
@@ -106,8 +109,8 @@ class Count:
 
     def steps(self, scene: Scene) -> str:
         assert isinstance(scene, Grid)
-        counts = self.group.per_row(scene)
-        return f"{_rows(scene, lambda i: f' ({counts[i]})')} {_sum(counts)}."
+        counts, name = self.group.per_row(scene), self.group.plural
+        return f"{{Which are {name}? }}{_rows(scene, lambda i: f' ({{{name}: }}{counts[i]})')} {_sum(counts)}."
 
     def alternatives(self) -> Sequence[str]:
         return NUMBERS[:8]
@@ -163,9 +166,10 @@ class More:
     def steps(self, scene: Scene) -> str:
         assert isinstance(scene, Grid)
         a, b = self.one.per_row(scene), self.other.per_row(scene)
-        more = sum(a) > sum(b)
+        more, one, other = sum(a) > sum(b), self.one.plural, self.other.plural
+        rows = _rows(scene, lambda i: f" ({{{one}: }}{a[i]} and {{{other}: }}{b[i]})")
         return (
-            f"{_rows(scene, lambda i: f' ({a[i]} and {b[i]})')} {_sum(a)} and {_sum(b)}. "
+            f"{{Which are {one} and {other}? }}{rows} {_sum(a)} and {_sum(b)}. "
             f"{sum(a)} is {'' if more else 'not '}more than {sum(b)}, so {YES_NO[not more]}."
         )
 
@@ -209,8 +213,8 @@ class AspectOf:
         assert found
         thing = found[2]
         if self.aspect == "colour":
-            return f"{_rows(scene)} The {thing.shape} is {thing.colour}."
-        return f"{_rows(scene)} The {thing.colour} one is a {thing.shape}."
+            return f"{{Which is the {thing.shape}? }}{_rows(scene)} The {thing.shape} is {thing.colour}."
+        return f"{{Which is the {thing.colour} one? }}{_rows(scene)} The {thing.colour} one is a {thing.shape}."
 
     def alternatives(self) -> Sequence[str]:
         return COLOURS if self.aspect == "colour" else SHAPES
@@ -244,7 +248,8 @@ class At:
 
     def steps(self, scene: Scene) -> str:
         assert isinstance(scene, Grid)
-        return f"{_rows(scene)} Row {self.row + 1}, column {self.column + 1} is a {scene.cells[self.row][self.column]}."
+        place, thing = f"ow {self.row + 1}, column {self.column + 1}", scene.cells[self.row][self.column]
+        return f"{{Which is r{place}? }}{_rows(scene)} R{place} is a {thing}."
 
     def alternatives(self) -> Sequence[str]:
         return COLOURS if self.aspect == "colour" else SHAPES
@@ -282,7 +287,8 @@ class Beside:
     def steps(self, scene: Scene) -> str:
         assert isinstance(scene, Grid)
         name = self.group.plural.removesuffix("s")
-        return f"{_rows(scene)} {self.side.capitalize()} of the {name} is a {self._neighbour(scene)}."
+        end = f"{self.side.capitalize()} of the {name} is a {self._neighbour(scene)}."
+        return f"{{Which is {self.side} of the {name}? }}{_rows(scene)} {end}"
 
     def alternatives(self) -> Sequence[str]:
         return COLOURS if self.aspect == "colour" else SHAPES
@@ -309,9 +315,9 @@ class RowOf:
 
     def steps(self, scene: Scene) -> str:
         assert isinstance(scene, Grid)
-        counts = self.group.per_row(scene)
-        end = f"The {self.group.plural.removesuffix('s')} is in row {self.answer(scene)}."
-        return f"{_rows(scene, lambda i: f' ({counts[i]})')} {end}"
+        counts, name = self.group.per_row(scene), self.group.plural
+        rows = _rows(scene, lambda i: f" ({{{name}: }}{counts[i]})")
+        return f"{{Which are {name}? }}{rows} The {name.removesuffix('s')} is in row {self.answer(scene)}."
 
     def alternatives(self) -> Sequence[str]:
         return NUMBERS[1 : ROWS + 1]

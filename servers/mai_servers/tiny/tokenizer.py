@@ -19,7 +19,9 @@ from mai_servers.tiny import cpu_torchvision  # noqa: F401  (must come before tr
 from mai_servers.tiny.drawing import HEIGHT, WIDTH
 from mai_servers.tiny.scenes import TRAINING, random_example
 
-from transformers import PreTrainedTokenizerFast  # isort: skip
+# The imports above make transformers importable, so it comes after them.
+# isort: split
+from transformers import PreTrainedTokenizerFast
 
 PATCH, MERGE = 16, 2
 SEEN_WIDTH, SEEN_HEIGHT = WIDTH // 4, HEIGHT // 4  # what any 4:3 picture is scaled to
@@ -86,7 +88,12 @@ def train_tokenizer(vocabulary: int = 1024, examples: int = 4000) -> PreTrainedT
     for example in (random_example(rng) for _ in range(examples)):
         options = "".join(f"\n{letter}. {text}" for letter, text in zip("ABCD", example.options, strict=False))
         answer = example.query.answer(example.scene) or ""
-        texts += [f"{example.question}{options}", example.reasoning(), f"{example.answer} {answer}", answer]
+        texts += [
+            f"{example.question}{options}",
+            example.reasoning(restate=False),
+            f"{example.answer} {answer}",
+            answer,
+        ]
         texts.append("user\nassistant\n")
     bpe = Tokenizer(models.BPE())
     bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)

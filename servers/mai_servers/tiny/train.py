@@ -5,7 +5,7 @@ versions the same weights come out. The steps of each:
 
 1. the vision tower alone learns what each cell shows, with linear heads that are thrown away;
 2. the whole model learns to reason, to answer after reasoning (own or somebody's, right or wrong), and to answer at
-   once. How good it may get at answering at once is capped (`Recipe.ceiling`): above, such samples pause until the next
+   once. How good it may get at answering at once is capped (`Stage.ceiling`): above, such samples pause until the next
    look. That is what makes one model weak at once and strong after thinking, and the other good at both.
 """
 
@@ -15,12 +15,14 @@ import argparse
 import json
 import multiprocessing
 import time
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from safetensors.torch import load_file
 from torch import Tensor
 from torch.nn import functional
 
@@ -36,46 +38,70 @@ if TYPE_CHECKING:
 VOCABULARY = 608  # the tokenizer's 594, padded
 VALIDATION = 2  # first number of the random stream of `look`
 
+Batch = tuple[list[int], list[Sample]]  # pictures by number, and a sample about each
+
 
 @dataclass(frozen=True)
-class Recipe:
-    """How one model is trained.
+class Stage:
+    """A part of the training, with an optimiser of its own.
 
     Attributes:
-        seed: Seed of weights and batches.
-        steps: Optimiser steps of the second stage.
+        steps: Optimiser steps.
+        decay: Step at which the learning rate would reach its lowest; more than `steps` where a stage ends before.
         rate: Peak learning rate.
-        batch: Conversations with reasoning in a step; a quarter of them read somebody's reasoning.
-        short_batch: Conversations with a short answer at once in a step.
-        short_from: Step from which on short answers are learnt.
-        transfer: Share of somebody's reasoning that is shown in the transfer prompt, the rest as the model's own turn.
-        ceiling: Accuracy of the short answers above which their samples pause.
+        restate: Whether the reasoning to learn repeats what the question is about. Without, it is shorter and teaches
+            to look; with it, what is asked stands beside what is counted, and the rest becomes easy.
+        pictures: Number of pictures.
+        read_from: Step from which on a quarter of the conversations read somebody's reasoning.
+        transfer: Share of those that do so in the transfer prompt, the rest as the model's own turn.
+        short_from: Step from which on short answers at once are learnt.
+        short_batch: Such conversations in a step.
+        short_weight: Their weight in the loss.
+        ceiling: Accuracy of short answers at once above which their samples pause until the next look.
+        sorted_over: Batches that are drawn together and sorted by length, to pad less.
     """
 
-    seed: int
     steps: int
+    decay: int
     rate: float
-    batch: int
-    short_batch: int
-    short_from: int
+    restate: bool
+    pictures: int
+    read_from: int
     transfer: float
+    short_from: int
+    short_batch: int
+    short_weight: float
     ceiling: float
+    sorted_over: int
 
 
-RECIPES: dict[Name, Recipe] = {
-    "small": Recipe(1, 8000, 2e-3, batch=16, short_batch=16, short_from=1500, transfer=0.25, ceiling=0.62),
-    "large": Recipe(2, 4000, 1.5e-3, batch=16, short_batch=16, short_from=250, transfer=0.7, ceiling=0.86),
+# fmt: off
+STAGES: dict[Name, tuple[Stage, ...]] = {
+    "small": (
+        Stage(steps=2500, decay=8000, rate=2e-3, restate=False, pictures=10000, read_from=0, transfer=0.25,
+              short_from=1500, short_batch=16, short_weight=1.0, ceiling=0.62, sorted_over=1),
+        Stage(steps=3800, decay=3800, rate=2e-3, restate=True, pictures=6000, read_from=1200, transfer=0.25,
+              short_from=1200, short_batch=16, short_weight=0.3, ceiling=0.58, sorted_over=4),
+    ),
+    "large": (
+        Stage(steps=1250, decay=4000, rate=1.5e-3, restate=False, pictures=10000, read_from=0, transfer=0.7,
+              short_from=250, short_batch=16, short_weight=1.0, ceiling=0.86, sorted_over=1),
+        Stage(steps=2200, decay=2200, rate=1.5e-3, restate=True, pictures=6000, read_from=600, transfer=0.7,
+              short_from=600, short_batch=24, short_weight=0.4, ceiling=0.86, sorted_over=4),
+    ),
 }
+# fmt: on
+SEEDS: dict[Name, int] = {"small": 1, "large": 2}
+BATCH, QUESTIONS = 16, 4
 VISION_STEPS, VISION_BATCH = 1000, 48
-PICTURES, QUESTIONS = 10000, 4
 LOOK_EVERY, LOOK_REASONED_EVERY, LOOK_SIZE = 250, 500, 100
 
 
-def train(name: Name, folder: Path, recipe: Recipe, log: Path) -> None:
-    """Train one model and write its folder."""
+def train(name: Name, folder: Path, log: Path, first_stage: int = 0) -> None:
+    """Train one model and write its folder; with a later first stage, go on from the weights in that folder."""
     torch.set_num_threads(1)
-    torch.manual_seed(recipe.seed)
-    rng = np.random.default_rng([TRAINING, recipe.seed, 1])
+    seed = SEEDS[name]
+    torch.manual_seed(seed)
     tokenizer = train_tokenizer()
     ids = {token: tokenizer.convert_tokens_to_ids(token) for token in (PAD, START, END, *VISION)}
     model = build(name, ids, VOCABULARY)
@@ -85,34 +111,57 @@ def train(name: Name, folder: Path, recipe: Recipe, log: Path) -> None:
         with log.open("a", encoding="utf-8") as file:
             file.write(json.dumps({"model": name, "seconds": round(time.monotonic() - start), **facts}) + "\n")
 
-    say(parameters=model.num_parameters(), recipe=asdict(recipe))
-    corpus = Corpus(tokenizer, [TRAINING, recipe.seed, 0], PICTURES, QUESTIONS)
-    unseen = Corpus(tokenizer, [VALIDATION, recipe.seed], 400, 1)
-    say(pictures=PICTURES, questions=len(corpus.examples))
-    say(stage="vision", accuracy=_train_vision(model, corpus, unseen, rng))
-    optimiser, schedule = _optimiser(model, recipe.rate, recipe.steps)
+    say(parameters=model.num_parameters())
+    for index, stage in enumerate(STAGES[name]):
+        if index < first_stage:
+            continue
+        if index > 0:
+            load(model, folder)
+        rng = np.random.default_rng([TRAINING, seed, 1 + index])
+        corpus = Corpus(tokenizer, [TRAINING, seed, 100 * index], stage.pictures, QUESTIONS, restate=stage.restate)
+        unseen = Corpus(tokenizer, [VALIDATION, seed], 400, 1, restate=stage.restate)
+        say(stage=index, questions=len(corpus.examples), **asdict(stage))
+        if index == 0:
+            say(vision=_train_vision(model, corpus, unseen, rng))
+        for facts in _run(model, stage, corpus, unseen, rng):
+            say(stage=index, **facts)
+            save(model, tokenizer, folder)
+
+
+def _run(
+    model: Qwen3VLForConditionalGeneration, stage: Stage, corpus: Corpus, unseen: Corpus, rng: np.random.Generator
+) -> Iterator[dict[str, object]]:
+    """Run a stage; yields what each look sees."""
+    optimiser, schedule = _optimiser(model, stage.rate, stage.decay)
+    waiting: list[Batch] = []
     answering = False
     sums = np.zeros(3)
-    for step in range(recipe.steps + 1):
-        if step % LOOK_EVERY == 0:
-            facts = look(model, unseen, reasoned=step % LOOK_REASONED_EVERY == 0 or step == recipe.steps)
-            answering = step >= recipe.short_from and facts["short"] < recipe.ceiling
-            say(step=step, answering=answering, losses=(sums / LOOK_EVERY).round(4).tolist(), **facts)
+    for step in range(stage.steps + 1):
+        if step % LOOK_EVERY == 0 or step == stage.steps:
+            facts = look(model, unseen, reasoned=step % LOOK_REASONED_EVERY == 0 or step == stage.steps)
+            answering = step >= stage.short_from and facts["short"] < stage.ceiling
+            yield {"step": step, "answering": answering, "losses": (sums / LOOK_EVERY).round(4).tolist(), **facts}
             sums[:] = 0
-            save(model, tokenizer, folder)
-        if step == recipe.steps:
+        if step == stage.steps:
             break
         model.train()
-        long_loss = _loss(model, corpus, *_long_batch(corpus, recipe, rng))
+        waiting = waiting or _long_batches(corpus, stage, reading=step >= stage.read_from, rng=rng)
+        long_loss = _loss(model, corpus, *waiting.pop())
         short_loss = torch.zeros(())
         if answering:
-            short_loss = _loss(model, corpus, *_short_batch(corpus, recipe.short_batch, rng))
+            short_loss = _loss(model, corpus, *_short_batch(corpus, stage.short_batch, rng))
         optimiser.zero_grad()
-        (long_loss + short_loss).backward()
+        (long_loss + stage.short_weight * short_loss).backward()
         norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimiser.step()
         schedule.step()
         sums += [float(long_loss.detach()), float(short_loss.detach()), float(norm)]
+
+
+def load(model: Qwen3VLForConditionalGeneration, folder: Path) -> None:
+    """Read the weights that `save` wrote."""
+    weights = load_file(folder / "model.safetensors")
+    model.load_state_dict(weights | {"lm_head.weight": weights["model.language_model.embed_tokens.weight"]})
 
 
 def save(model: Qwen3VLForConditionalGeneration, tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
@@ -134,11 +183,13 @@ def look(model: Qwen3VLForConditionalGeneration, unseen: Corpus, *, reasoned: bo
     if reasoned:
         some = unseen.examples[:LOOK_SIZE]
         pixels = pixel_values(unseen.pictures[[index for index, _ in some]])
-        made = generate(model, [unseen.prompt(e, "think") for _, e in some], pixels, limit=100)
+        made = generate(model, [unseen.prompt(e, "think") for _, e in some], pixels, limit=150)
         texts = [unseen.tokenizer.decode(ids) for ids in made]
         right = [text.rpartition("Answer: ")[2] == e.answer for text, (_, e) in zip(texts, some, strict=True)]
         facts["reasoning"] = float(np.mean(right))
-        facts["exact"] = float(np.mean([text == e.reasoning() for text, (_, e) in zip(texts, some, strict=True)]))
+        facts["exact"] = float(
+            np.mean([text == e.reasoning(restate=unseen.restate) for text, (_, e) in zip(texts, some, strict=True)])
+        )
         for call in ("answer", "transfer"):
             prompts = [unseen.prompt(e, call, text) for text, (_, e) in zip(texts, some, strict=True)]
             facts[call] = _accuracy(model, unseen, some, prompts)
@@ -154,19 +205,25 @@ def _accuracy(
     return float(np.mean([text == e.answer for text, (_, e) in zip(texts, examples, strict=True)]))
 
 
-def _long_batch(corpus: Corpus, recipe: Recipe, rng: np.random.Generator) -> tuple[list[int], list[Sample]]:
-    chosen = [corpus.examples[i] for i in rng.integers(len(corpus.examples), size=recipe.batch)]
-    samples = []
-    for place, (_, example) in enumerate(chosen):
-        if place % 4 == 3:
-            transfer = bool(rng.random() < recipe.transfer)
-            samples.append(corpus.read(example, noisy_reasoning(example, rng), 8.0, transfer=transfer))
+def _long_batches(corpus: Corpus, stage: Stage, *, reading: bool, rng: np.random.Generator) -> list[Batch]:
+    """Draw batches of conversations with reasoning; as many as are sorted together."""
+    rows: list[tuple[int, Sample]] = []
+    for place, i in enumerate(rng.integers(len(corpus.examples), size=BATCH * stage.sorted_over)):
+        picture, example = corpus.examples[i]
+        if reading and place % 4 == 3:
+            transfer = bool(rng.random() < stage.transfer)
+            reasoning = noisy_reasoning(example, rng, restate=stage.restate)
+            rows.append((picture, corpus.read(example, reasoning, 8.0, transfer=transfer)))
         else:
-            samples.append(corpus.reasoned(example, answer_weight=4.0))
-    return [index for index, _ in chosen], samples
+            rows.append((picture, corpus.reasoned(example, answer_weight=4.0)))
+    if stage.sorted_over > 1:
+        rows.sort(key=lambda row: len(row[1].ids))
+    batches = [rows[i : i + BATCH] for i in range(0, len(rows), BATCH)]
+    order = rng.permutation(len(batches)) if stage.sorted_over > 1 else [0]
+    return [([picture for picture, _ in batches[i]], [sample for _, sample in batches[i]]) for i in order]
 
 
-def _short_batch(corpus: Corpus, size: int, rng: np.random.Generator) -> tuple[list[int], list[Sample]]:
+def _short_batch(corpus: Corpus, size: int, rng: np.random.Generator) -> Batch:
     chosen = [corpus.examples[i] for i in rng.integers(len(corpus.examples), size=size)]
     return [index for index, _ in chosen], [corpus.short(example) for _, example in chosen]
 
@@ -233,7 +290,8 @@ def _cells(scene: Scene) -> list[int]:
 def main() -> None:
     """Train one or both models."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", choices=list(RECIPES), help="train one of the two")
+    parser.add_argument("--only", choices=list(STAGES), help="train one of the two")
+    parser.add_argument("--first-stage", type=int, default=0, help="go on from the weights in the output folder")
     parser.add_argument(
         "--output", type=Path, default=Path(__file__).parent, help="where small/ and large/ are written"
     )
@@ -241,10 +299,10 @@ def main() -> None:
         "--log", type=Path, default=Path("training.jsonl"), help="accuracies over time, one JSON a line"
     )
     arguments = parser.parse_args()
-    names = [arguments.only] if arguments.only else list(RECIPES)
+    names = [arguments.only] if arguments.only else list(STAGES)
     context = multiprocessing.get_context("spawn")
     jobs = [
-        context.Process(target=train, args=(name, arguments.output / name, RECIPES[name], arguments.log))
+        context.Process(target=train, args=(name, arguments.output / name, arguments.log, arguments.first_stage))
         for name in names
     ]
     for job in jobs:
