@@ -50,7 +50,7 @@ class Value:
 
     def steps(self, scene: Scene) -> str:
         assert isinstance(scene, Chart)
-        return f"{{Which is the {self.colour} bar? }}{_bars(scene)} The {self.colour} bar is {self.answer(scene)}."
+        return f"Which is the {self.colour} bar? {_bars(scene)} The {self.colour} bar is {self.answer(scene)}."
 
     def alternatives(self) -> Sequence[str]:
         return NUMBERS[1:]
@@ -82,7 +82,7 @@ class Extreme:
     def steps(self, scene: Scene) -> str:
         assert isinstance(scene, Chart)
         end = f"The {self.end} value is {self._value(scene)}, the {self.answer(scene)} bar."
-        return f"{{Which is the {self.end} value? }}{_bars(scene)} {end}"
+        return f"Which is the {self.end} value? {_bars(scene)} {end}"
 
     def alternatives(self) -> Sequence[str]:
         return COLOURS
@@ -115,7 +115,7 @@ class Difference:
         assert values
         high, low = max(values), min(values)
         read = f"{self.one.capitalize()} is {values[0]} and {self.other} is {values[1]}."
-        return f"{{Which are {self.one} and {self.other}? }}{_bars(scene)} {read} {high} - {low} = {high - low}."
+        return f"Which are {self.one} and {self.other}? {_bars(scene)} {read} {high} - {low} = {high - low}."
 
     def alternatives(self) -> Sequence[str]:
         return NUMBERS[:9]
@@ -148,7 +148,7 @@ class Taller:
         assert values
         a, b = values
         return (
-            f"{{Which are {self.one} and {self.other}? }}{_bars(scene)} "
+            f"Which are {self.one} and {self.other}? {_bars(scene)} "
             f"{self.one.capitalize()} is {a} and {self.other} is {b}. "
             f"{a} is {'' if a > b else 'not '}more than {b}, so {self.answer(scene)}."
         )
@@ -176,13 +176,14 @@ class Above:
 
     def steps(self, scene: Scene) -> str:
         assert isinstance(scene, Chart)
-        marks = [int(b.value > self.level) for b in scene.bars]
-        checks = ", ".join(
-            f"{b.value} is {'' if mark else 'not '}more{{ than {self.level}}}"
-            for b, mark in zip(scene.bars, marks, strict=True)
-        )
-        total = f"{' + '.join(map(str, marks))} = {sum(marks)}"
-        return f"{{Which are bars above {self.level}? }}{_bars(scene)} {checks}: {total}."
+        checks, count = [], 0
+        for bar in scene.bars:
+            more = bar.value > self.level
+            count += more
+            checks.append(
+                f"{bar.value} is {'' if more else 'not '}more than {self.level}{f' ({count})' if more else ''}"
+            )
+        return f"Which are bars above {self.level}? {_bars(scene)} {', '.join(checks)}. The number is {count}."
 
     def alternatives(self) -> Sequence[str]:
         return NUMBERS[: COLUMNS + 1]
@@ -207,7 +208,7 @@ class Place:
 
     def steps(self, scene: Scene) -> str:
         assert isinstance(scene, Chart)
-        return f"{{Which is bar {self.place + 1}? }}{_bars(scene)} Bar {self.place + 1} is {self.answer(scene)}."
+        return f"Which is bar {self.place + 1}? {_bars(scene)} Bar {self.place + 1} is {self.answer(scene)}."
 
     def alternatives(self) -> Sequence[str]:
         return COLOURS

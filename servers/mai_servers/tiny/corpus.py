@@ -45,8 +45,6 @@ class Corpus:
         stream: Sequence[int],
         pictures: int,
         questions: int,
-        *,
-        restate: bool = True,
     ) -> None:
         """Draw the pictures.
 
@@ -55,9 +53,7 @@ class Corpus:
             stream: Seed of the random stream.
             pictures: Number of pictures.
             questions: Questions about each.
-            restate: Whether the reasoning repeats what the question is about.
         """
-        self.restate = restate
         rng = np.random.default_rng(stream)
         self.tokenizer = tokenizer
         self.scenes: list[Scene] = []
@@ -76,7 +72,7 @@ class Corpus:
 
     def reasoned(self, example: Example, answer_weight: float) -> Sample:
         """The true reasoning, and a short answer in the next turn."""
-        parts = [(self._user(example, "think"), 0.0), self._reply(example.reasoning(restate=self.restate), 1.0)]
+        parts = [(self._user(example, "think"), 0.0), self._reply(example.reasoning(), 1.0)]
         return self._join([*parts, self._next_turn(), self._reply(example.answer, answer_weight)])
 
     def read(self, example: Example, reasoning: str, weight: float, *, transfer: bool) -> Sample:
@@ -117,13 +113,13 @@ class Corpus:
         return Sample(ids, weights)
 
 
-def noisy_reasoning(example: Example, rng: np.random.Generator, *, restate: bool = True) -> str:
+def noisy_reasoning(example: Example, rng: np.random.Generator) -> str:
     """Return reasoning as a reader may meet it: right, wrong in a place, without its end, shuffled, key words only."""
     kind = rng.choice(5, p=[0.45, 0.2, 0.05, 0.1, 0.2])
     if kind == 1:
-        return _about_another_scene(example, rng, restate)
+        return _about_another_scene(example, rng)
     wrong = rng.random() < 0.1
-    reasoning = _about_another_scene(example, rng, restate) if wrong else example.reasoning(restate=restate)
+    reasoning = _about_another_scene(example, rng) if wrong else example.reasoning()
     if kind == 2:
         return reasoning.rpartition("\n")[0]
     if kind == 3:
@@ -136,14 +132,14 @@ def noisy_reasoning(example: Example, rng: np.random.Generator, *, restate: bool
     return reasoning
 
 
-def _about_another_scene(example: Example, rng: np.random.Generator, restate: bool) -> str:
+def _about_another_scene(example: Example, rng: np.random.Generator) -> str:
     """Reason about a scene that differs in one or two places, so that the reasoning is consistent but often wrong."""
     for _ in range(8):
         try:
-            return example.reasoning(_altered(_altered(example.scene, rng), rng), restate=restate)
+            return example.reasoning(_altered(_altered(example.scene, rng), rng))
         except ValueError:
             continue
-    return example.reasoning(restate=restate)
+    return example.reasoning()
 
 
 def _altered(scene: Scene, rng: np.random.Generator) -> Scene:

@@ -31,7 +31,7 @@ class Query(Protocol):
     def steps(self, scene: Scene) -> str:
         """Return the reasoning up to the answer; only defined where `answer` isn't None.
 
-        What only repeats the question stands between braces, for a reader to leave out or not.
+        It first repeats what is asked, so that all that follows can be read off what stands near.
         """
 
     def alternatives(self) -> Sequence[str]:
@@ -56,26 +56,45 @@ class Group:
         """Its name, e.g. "red circles", "red shapes" or "circles"."""
         return f"{self.colour} {self.shape or 'shape'}s" if self.colour else f"{self.shape}s"
 
+    @property
+    def label(self) -> str:
+        """Its shortest name, e.g. "red" or "circles"."""
+        return self.colour or self.plural
+
     def holds(self, thing: Thing | None) -> bool:
         """Tell whether a thing belongs to the group."""
         return thing is not None and self.colour in (None, thing.colour) and self.shape in (None, thing.shape)
 
-    def per_row(self, grid: Grid) -> list[int]:
-        """Count its members in each row."""
-        return [sum(map(self.holds, row)) for row in grid.cells]
+    def count(self, grid: Grid) -> int:
+        """Count its members."""
+        return sum(self.holds(thing) for _, _, thing in grid.things())
 
 
 _SIMPLE_GROUPS = tuple(Group(colour=c) for c in COLOURS) + tuple(Group(shape=s) for s in SHAPES)
 _PAIRS = tuple(Group(c, s) for c in COLOURS for s in SHAPES)
 
 
-def _rows(grid: Grid, note: Callable[[int], str] = lambda _: "") -> str:
-    lines = (", ".join("empty" if t is None else str(t) for t in row) for row in grid.cells)
-    return " ".join(f"Row {i + 1}: {line}{note(i)}." for i, line in enumerate(lines))
+def _rows(grid: Grid, mark: Callable[[Thing, int], str] = lambda _thing, _row: "") -> str:
+    """Describe a grid in reading order; `mark` is called for each thing and its row, and what it returns put behind."""
+    rows = []
+    for i, row in enumerate(grid.cells):
+        cells = ["empty" if thing is None else f"{thing}{mark(thing, i)}" for thing in row]
+        rows.append(f"Row {i + 1}: {', '.join(cells)}.")
+    return " ".join(rows)
 
 
-def _sum(counts: Sequence[int]) -> str:
-    return " + ".join(map(str, counts)) + f" = {sum(counts)}"
+def _counting(*groups: Group) -> Callable[[Thing, int], str]:
+    """Mark each member of the groups with how many have been seen so far."""
+    seen = dict.fromkeys(groups, 0)
+
+    def mark(thing: Thing, _row: int) -> str:
+        for group in groups:
+            if group.holds(thing):
+                seen[group] += 1
+                return f" ({seen[group]})" if len(groups) == 1 else f" ({group.label}: {seen[group]})"
+        return ""
+
+    return mark
 
 
 def _only(scene: Scene, group: Group) -> tuple[int, int, Thing] | None:
@@ -105,12 +124,12 @@ class Count:
         )
 
     def answer(self, scene: Scene) -> str | None:
-        return str(sum(self.group.per_row(scene))) if isinstance(scene, Grid) else None
+        return str(self.group.count(scene)) if isinstance(scene, Grid) else None
 
     def steps(self, scene: Scene) -> str:
         assert isinstance(scene, Grid)
-        counts, name = self.group.per_row(scene), self.group.plural
-        return f"{{Which are {name}? }}{_rows(scene, lambda i: f' ({{{name}: }}{counts[i]})')} {_sum(counts)}."
+        rows = _rows(scene, _counting(self.group))
+        return f"Which are {self.group.plural}? {rows} The number is {self.answer(scene)}."
 
     def alternatives(self) -> Sequence[str]:
         return NUMBERS[:8]
@@ -133,7 +152,7 @@ class Exists:
         )
 
     def answer(self, scene: Scene) -> str | None:
-        return YES_NO[sum(self.group.per_row(scene)) == 0] if isinstance(scene, Grid) else None
+        return YES_NO[self.group.count(scene) == 0] if isinstance(scene, Grid) else None
 
     def steps(self, scene: Scene) -> str:
         return Count(self.group).steps(scene)[:-1] + f", so {self.answer(scene)}."
@@ -161,16 +180,16 @@ class More:
     def answer(self, scene: Scene) -> str | None:
         if not isinstance(scene, Grid):
             return None
-        return YES_NO[sum(self.one.per_row(scene)) <= sum(self.other.per_row(scene))]
+        return YES_NO[self.one.count(scene) <= self.other.count(scene)]
 
     def steps(self, scene: Scene) -> str:
         assert isinstance(scene, Grid)
-        a, b = self.one.per_row(scene), self.other.per_row(scene)
-        more, one, other = sum(a) > sum(b), self.one.plural, self.other.plural
-        rows = _rows(scene, lambda i: f" ({{{one}: }}{a[i]} and {{{other}: }}{b[i]})")
+        a, b = self.one.count(scene), self.other.count(scene)
+        one, other = self.one.label, self.other.label
         return (
-            f"{{Which are {one} and {other}? }}{rows} {_sum(a)} and {_sum(b)}. "
-            f"{sum(a)} is {'' if more else 'not '}more than {sum(b)}, so {YES_NO[not more]}."
+            f"Which are {one} and {other}? {_rows(scene, _counting(self.one, self.other))} "
+            f"The number of {one} is {a}, of {other} is {b}. "
+            f"{a} is {'' if a > b else 'not '}more than {b}, so {YES_NO[a <= b]}."
         )
 
     def alternatives(self) -> Sequence[str]:
@@ -211,10 +230,10 @@ class AspectOf:
         found = _only(scene, self.group)
         assert isinstance(scene, Grid)
         assert found
-        thing = found[2]
+        thing, rows = found[2], _rows(scene, _counting(self.group))
         if self.aspect == "colour":
-            return f"{{Which is the {thing.shape}? }}{_rows(scene)} The {thing.shape} is {thing.colour}."
-        return f"{{Which is the {thing.colour} one? }}{_rows(scene)} The {thing.colour} one is a {thing.shape}."
+            return f"Which is the {thing.shape}? {rows} The {thing.shape} is {thing.colour}."
+        return f"Which is the {thing.colour} one? {rows} The {thing.colour} one is a {thing.shape}."
 
     def alternatives(self) -> Sequence[str]:
         return COLOURS if self.aspect == "colour" else SHAPES
@@ -249,7 +268,7 @@ class At:
     def steps(self, scene: Scene) -> str:
         assert isinstance(scene, Grid)
         place, thing = f"ow {self.row + 1}, column {self.column + 1}", scene.cells[self.row][self.column]
-        return f"{{Which is r{place}? }}{_rows(scene)} R{place} is a {thing}."
+        return f"Which is r{place}? {_rows(scene)} R{place} is a {thing}."
 
     def alternatives(self) -> Sequence[str]:
         return COLOURS if self.aspect == "colour" else SHAPES
@@ -288,7 +307,7 @@ class Beside:
         assert isinstance(scene, Grid)
         name = self.group.plural.removesuffix("s")
         end = f"{self.side.capitalize()} of the {name} is a {self._neighbour(scene)}."
-        return f"{{Which is {self.side} of the {name}? }}{_rows(scene)} {end}"
+        return f"Which is {self.side} of the {name}? {_rows(scene, _counting(self.group))} {end}"
 
     def alternatives(self) -> Sequence[str]:
         return COLOURS if self.aspect == "colour" else SHAPES
@@ -315,9 +334,9 @@ class RowOf:
 
     def steps(self, scene: Scene) -> str:
         assert isinstance(scene, Grid)
-        counts, name = self.group.per_row(scene), self.group.plural
-        rows = _rows(scene, lambda i: f" ({{{name}: }}{counts[i]})")
-        return f"{{Which are {name}? }}{rows} The {name.removesuffix('s')} is in row {self.answer(scene)}."
+        name = self.group.plural.removesuffix("s")
+        rows = _rows(scene, lambda thing, row: f" ({row + 1})" if self.group.holds(thing) else "")
+        return f"Which is the {name}? {rows} The {name} is in row {self.answer(scene)}."
 
     def alternatives(self) -> Sequence[str]:
         return NUMBERS[1 : ROWS + 1]

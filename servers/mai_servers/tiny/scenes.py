@@ -9,7 +9,6 @@ seed is a held-out one. Needs only numpy and Pillow.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -31,7 +30,6 @@ _WEIGHTS = {
     "value": 1.0, "extreme": 1.0, "difference": 2.0, "taller": 1.0, "above": 1.5, "place": 0.7,
 }  # fmt: skip
 _LETTERS = "ABCD"
-_RESTATED = re.compile(r"\{([^}]*)\}")
 
 
 @dataclass(frozen=True)
@@ -60,12 +58,11 @@ class Example:
         """Draw the picture, 512 x 384 pixels."""
         return draw_scene(self.scene, self.seed)
 
-    def reasoning(self, scene: Scene | None = None, *, restate: bool = True) -> str:
+    def reasoning(self, scene: Scene | None = None) -> str:
         """Return the reasoning that ends with the line "Answer: ...".
 
         Args:
             scene: Another scene than the example's to reason about.
-            restate: Whether the reasoning repeats what the question is about, as it goes.
 
         Raises:
             ValueError: If the question makes no sense about that scene, or its answer isn't among the options.
@@ -74,7 +71,7 @@ class Example:
         answer = self.query.answer(scene)
         if answer is None or (self.options and answer not in self.options):
             raise ValueError(f"{self.question!r} has no answer among {self.options or 'all'} for {scene}")
-        steps = _RESTATED.sub(r"\1" if restate else "", self.query.steps(scene))
+        steps = self.query.steps(scene)
         if not self.options:
             return f"{steps}\nAnswer: {answer}"
         letter = _LETTERS[self.options.index(answer)]

@@ -81,7 +81,7 @@ def _fixed_lines() -> list[str]:
     return list(dict.fromkeys(lines))
 
 
-def train_tokenizer(vocabulary: int = 1024, examples: int = 4000) -> PreTrainedTokenizerFast:
+def train_tokenizer(vocabulary: int, examples: int = 4000) -> PreTrainedTokenizerFast:
     """Train the BPE on generated text; always the same for the same arguments."""
     rng = np.random.default_rng([TRAINING, 0])
     texts = []
@@ -90,7 +90,7 @@ def train_tokenizer(vocabulary: int = 1024, examples: int = 4000) -> PreTrainedT
         answer = example.query.answer(example.scene) or ""
         texts += [
             f"{example.question}{options}",
-            example.reasoning(restate=False),
+            example.reasoning(),
             f"{example.answer} {answer}",
             answer,
         ]
@@ -111,6 +111,11 @@ def train_tokenizer(vocabulary: int = 1024, examples: int = 4000) -> PreTrainedT
     return PreTrainedTokenizerFast(
         tokenizer_object=bpe, pad_token=PAD, eos_token=END, extra_special_tokens=list(VISION), model_max_length=2048
     )
+
+
+def load_tokenizer(folder: Path) -> PreTrainedTokenizerFast:
+    """Read the tokenizer that `save_processor` wrote."""
+    return PreTrainedTokenizerFast.from_pretrained(folder)
 
 
 def save_processor(folder: Path, tokenizer: PreTrainedTokenizerFast) -> None:

@@ -30,12 +30,12 @@ from mai_servers.tiny.corpus import Corpus, Sample, noisy_reasoning
 from mai_servers.tiny.drawing import COLOURS, COLUMNS, MAX_VALUE, ROWS, SHAPES, Grid, Scene
 from mai_servers.tiny.model import Name, build, generate, hidden_states, pixel_values, visual_tokens
 from mai_servers.tiny.scenes import TRAINING
-from mai_servers.tiny.tokenizer import END, PAD, START, VISION, save_processor, train_tokenizer
+from mai_servers.tiny.tokenizer import END, PAD, START, VISION, load_tokenizer, save_processor, train_tokenizer
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast, Qwen3VLForConditionalGeneration
 
-VOCABULARY = 608  # the tokenizer's 594, padded
+VOCABULARY = 608
 VALIDATION = 2  # first number of the random stream of `look`
 
 Batch = tuple[list[int], list[Sample]]  # pictures by number, and a sample about each
@@ -49,8 +49,6 @@ class Stage:
         steps: Optimiser steps.
         decay: Step at which the learning rate would reach its lowest; more than `steps` where a stage ends before.
         rate: Peak learning rate.
-        restate: Whether the reasoning to learn repeats what the question is about. Without, it is shorter and teaches
-            to look; with it, what is asked stands beside what is counted, and the rest becomes easy.
         pictures: Number of pictures.
         read_from: Step from which on a quarter of the conversations read somebody's reasoning.
         transfer: Share of those that do so in the transfer prompt, the rest as the model's own turn.
@@ -64,7 +62,6 @@ class Stage:
     steps: int
     decay: int
     rate: float
-    restate: bool
     pictures: int
     read_from: int
     transfer: float
@@ -78,16 +75,16 @@ class Stage:
 # fmt: off
 STAGES: dict[Name, tuple[Stage, ...]] = {
     "small": (
-        Stage(steps=2500, decay=8000, rate=2e-3, restate=False, pictures=10000, read_from=0, transfer=0.25,
-              short_from=1500, short_batch=16, short_weight=1.0, ceiling=0.62, sorted_over=1),
-        Stage(steps=3800, decay=3800, rate=2e-3, restate=True, pictures=6000, read_from=1200, transfer=0.25,
-              short_from=1200, short_batch=16, short_weight=0.3, ceiling=0.58, sorted_over=4),
+        Stage(steps=1500, decay=4000, rate=2e-3, pictures=10000, read_from=1500, transfer=0.25,
+              short_from=1500, short_batch=0, short_weight=0.0, ceiling=0.0, sorted_over=4),
+        Stage(steps=2400, decay=2400, rate=2e-3, pictures=6000, read_from=800, transfer=0.25,
+              short_from=800, short_batch=16, short_weight=0.3, ceiling=0.58, sorted_over=4),
     ),
     "large": (
-        Stage(steps=1250, decay=4000, rate=1.5e-3, restate=False, pictures=10000, read_from=0, transfer=0.7,
-              short_from=250, short_batch=16, short_weight=1.0, ceiling=0.86, sorted_over=1),
-        Stage(steps=2200, decay=2200, rate=1.5e-3, restate=True, pictures=6000, read_from=600, transfer=0.7,
-              short_from=600, short_batch=24, short_weight=0.4, ceiling=0.86, sorted_over=4),
+        Stage(steps=1500, decay=4000, rate=1.5e-3, pictures=10000, read_from=1500, transfer=0.7,
+              short_from=1500, short_batch=0, short_weight=0.0, ceiling=0.0, sorted_over=4),
+        Stage(steps=1600, decay=1600, rate=1.5e-3, pictures=6000, read_from=500, transfer=0.7,
+              short_from=500, short_batch=24, short_weight=0.4, ceiling=0.86, sorted_over=4),
     ),
 }
 # fmt: on
@@ -102,7 +99,7 @@ def train(name: Name, folder: Path, log: Path, first_stage: int = 0) -> None:
     torch.set_num_threads(1)
     seed = SEEDS[name]
     torch.manual_seed(seed)
-    tokenizer = train_tokenizer()
+    tokenizer = train_tokenizer(VOCABULARY) if first_stage == 0 else load_tokenizer(folder)
     ids = {token: tokenizer.convert_tokens_to_ids(token) for token in (PAD, START, END, *VISION)}
     model = build(name, ids, VOCABULARY)
     start = time.monotonic()
@@ -118,8 +115,8 @@ def train(name: Name, folder: Path, log: Path, first_stage: int = 0) -> None:
         if index > 0:
             load(model, folder)
         rng = np.random.default_rng([TRAINING, seed, 1 + index])
-        corpus = Corpus(tokenizer, [TRAINING, seed, 100 * index], stage.pictures, QUESTIONS, restate=stage.restate)
-        unseen = Corpus(tokenizer, [VALIDATION, seed], 400, 1, restate=stage.restate)
+        corpus = Corpus(tokenizer, [TRAINING, seed, 100 * index], stage.pictures, QUESTIONS)
+        unseen = Corpus(tokenizer, [VALIDATION, seed], 400, 1)
         say(stage=index, questions=len(corpus.examples), **asdict(stage))
         if index == 0:
             say(vision=_train_vision(model, corpus, unseen, rng))
@@ -187,9 +184,7 @@ def look(model: Qwen3VLForConditionalGeneration, unseen: Corpus, *, reasoned: bo
         texts = [unseen.tokenizer.decode(ids) for ids in made]
         right = [text.rpartition("Answer: ")[2] == e.answer for text, (_, e) in zip(texts, some, strict=True)]
         facts["reasoning"] = float(np.mean(right))
-        facts["exact"] = float(
-            np.mean([text == e.reasoning(restate=unseen.restate) for text, (_, e) in zip(texts, some, strict=True)])
-        )
+        facts["exact"] = float(np.mean([text == e.reasoning() for text, (_, e) in zip(texts, some, strict=True)]))
         for call in ("answer", "transfer"):
             prompts = [unseen.prompt(e, call, text) for text, (_, e) in zip(texts, some, strict=True)]
             facts[call] = _accuracy(model, unseen, some, prompts)
@@ -212,7 +207,7 @@ def _long_batches(corpus: Corpus, stage: Stage, *, reading: bool, rng: np.random
         picture, example = corpus.examples[i]
         if reading and place % 4 == 3:
             transfer = bool(rng.random() < stage.transfer)
-            reasoning = noisy_reasoning(example, rng, restate=stage.restate)
+            reasoning = noisy_reasoning(example, rng)
             rows.append((picture, corpus.read(example, reasoning, 8.0, transfer=transfer)))
         else:
             rows.append((picture, corpus.reasoned(example, answer_weight=4.0)))
