@@ -2,6 +2,7 @@
 
 import base64
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -14,7 +15,7 @@ import pytest
 from langgraph_sdk import get_sync_client
 from langgraph_sdk.client import SyncLangGraphClient
 
-from tests.conftest import Servers, free_port
+from tests.conftest import Servers
 
 pytestmark = pytest.mark.servers
 
@@ -48,6 +49,12 @@ def studio(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     finally:
         server.terminate()
         server.wait(timeout=60)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 def wait_until_up(server: subprocess.Popen[bytes], url: str, log: Path) -> None:
@@ -91,11 +98,8 @@ def test_a_thread_keeps_the_picture_once(studio: SyncLangGraphClient) -> None:
 
 
 def test_nodes_are_streamed_over_http(studio: SyncLangGraphClient) -> None:
-    updates = [
-        part.data for part in studio.runs.stream(None, "mai", input=QUESTION, stream_mode="updates")
-        if part.event == "updates"
-    ]  # fmt: skip
-    nodes = [node for update in updates for node in update]
+    parts = studio.runs.stream(None, "mai", input=QUESTION, stream_mode="updates")
+    nodes = [node for part in parts if part.event == "updates" for node in part.data]
     assert set(nodes[:2]) == {"small_agent_short", "large_agent_short"}
     assert nodes[2] == "verifier_short"
 
