@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.text import Text
 from typer.core import TyperGroup
 
-from mai_graph.config import MAIConfig, Metric, Settings
+from mai_graph.config import Endpoint, MAIConfig, Metric, Settings
 from mai_graph.errors import ConfigError, InputError, MAIError
 
 DEGRADED = 3
@@ -186,16 +186,16 @@ def ask(
     graph = create_mai(settings.small, settings.large, **options)
     asked: Any = {"question": question, "images": sources, "options": option, "metric": metric}
     # Asynchronous, because then Ctrl-C ends the calls that are under way instead of waiting for them.
-    output = asyncio.run(graph.ainvoke(asked))
+    result: Any = asyncio.run(graph.ainvoke(asked))
     if as_json:
-        typer.echo(json.dumps(output, indent=2))
+        typer.echo(json.dumps(result, indent=2))
     else:
-        typer.echo(output["answer"])
-        _err.print(outcome_line(output))
+        typer.echo(result["answer"])
+        _err.print(outcome_line(result))
         if trace:
-            _err.print(steps_table(output["steps"]))
-    if output["degraded"]:
-        _say(f"Warning: {output['degraded']}", "yellow")
+            _err.print(steps_table(result["steps"]))
+    if result["degraded"]:
+        _say(f"Warning: {result['degraded']}", "yellow")
         raise typer.Exit(DEGRADED)
 
 
@@ -211,17 +211,19 @@ def demo(
 
     Exit code 1: not every route was taken. Needs mai-servers and vLLM.
     """
+    console = (
+        _out if _out.is_terminal else Console(width=160)
+    )  # a pipe is taken to be 80 wide, too narrow for the table
     with _launcher() as launch:
-        from mai_graph.config import Endpoint
         from mai_graph.demo import run
 
         if running:
             settings = _settings()
-            all_taken = run(settings.small, settings.large, questions, output, _out)
+            all_taken = run(settings.small, settings.large, questions, output, console)
         else:
             with launch.serve(launch.load_config("tiny-cpu").on_free_ports()) as pair:
                 small, large = (Endpoint(url=end.url, model=end.model) for end in (pair.small, pair.large))
-                all_taken = run(small, large, questions, output, _out)
+                all_taken = run(small, large, questions, output, console)
     raise typer.Exit(0 if all_taken else 1)
 
 

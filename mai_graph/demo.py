@@ -52,7 +52,7 @@ class Asked(NamedTuple):
     own_answer: str | None
     """What the large model's own reasoning ends with."""
     own_elapsed: float
-    """Seconds that took."""
+    """Seconds that call took."""
 
     @property
     def is_right(self) -> bool:
@@ -75,8 +75,6 @@ def run(small: Endpoint, large: Endpoint, questions: int, folder: Path, console:
     """
     folder.mkdir(parents=True, exist_ok=True)
     asked = asyncio.run(_ask_all(small, large, questions, folder))
-    # The columns don't fit the width of 80 that a pipe is taken to have.
-    console = console if console.is_terminal else Console(file=console.file, width=160)
     console.print(_questions_table(choose(asked, SHOWN), len(asked)))
     console.print(_routes_table(asked))
     console.print(_times_table(asked))
@@ -101,36 +99,41 @@ def choose(asked: Sequence[Asked], count: int) -> list[Asked]:
 async def _ask_all(small: Endpoint, large: Endpoint, questions: int, folder: Path) -> list[Asked]:
     graph = create_mai(small, large, **_CONFIG.model_dump(exclude_unset=True))
     agents = [make_agent("small", small), make_agent("large", large)]
-    warm_up = make_question(_WARM_UP_SEED)
-    for agent in agents:
-        await _reason(agent, warm_up, folder / "warm-up.png")
-    await _ask(graph, agents[1], warm_up, folder / "warm-up.png")
-    (folder / "warm-up.png").unlink()
+    await _warm_up(graph, agents)
     seeds = track(range(questions), f"Asking {questions} questions", console=Console(stderr=True), transient=True)
     return [await _ask(graph, agents[1], make_question(seed), folder / f"scene-{seed:02}.png") for seed in seeds]
 
 
+async def _warm_up(graph: MAIGraph, agents: Sequence[Agent]) -> None:
+    example = make_question(_WARM_UP_SEED)
+    picture = load_image(example.image()).data_url
+    await graph.ainvoke(_input(example, picture))
+    for agent in agents:
+        await _reason(agent, example, picture)
+
+
 async def _ask(graph: MAIGraph, large: Agent, example: Example, picture: Path) -> Asked:
     example.image().save(picture)
-    asked: Input = {"question": example.question, "images": [str(picture)], "options": list(example.options)}
     start = time.perf_counter()
-    output: Any = await graph.ainvoke(asked)
+    output: Any = await graph.ainvoke(_input(example, str(picture)))
     elapsed = time.perf_counter() - start
-    start = time.perf_counter()
-    own_answer = await _reason(large, example, picture)
-    return Asked(example, picture, output, elapsed, own_answer, time.perf_counter() - start)
+    own_answer, own_elapsed = await _reason(large, example, str(picture))
+    return Asked(example, picture, output, elapsed, own_answer, own_elapsed)
 
 
-async def _reason(agent: Agent, example: Example, picture: Path) -> str | None:
-    """What an agent's own reasoning about a question ends with."""
+def _input(example: Example, picture: str) -> Input:
+    return {"question": example.question, "images": [picture], "options": list(example.options)}
+
+
+async def _reason(agent: Agent, example: Example, picture: str) -> tuple[str | None, float]:
+    """What an agent's own reasoning about a question ends with, and how many seconds its call took."""
     image = to_content_block(load_image(picture).data_url)
     question = Question(example.question, [image], list(example.options), None)
-    message = await agent.model.ainvoke(
-        load_prompts(_CONFIG.prompts).think_messages(question),
-        max_tokens=_CONFIG.think_max_tokens,
-        temperature=_CONFIG.temperature,
-    )
-    return read_answer(str(message.text), options=question.options, reasoning=True)
+    messages = load_prompts(_CONFIG.prompts).think_messages(question)
+    start = time.perf_counter()
+    message = await agent.model.ainvoke(messages, max_tokens=_CONFIG.think_max_tokens, temperature=_CONFIG.temperature)
+    elapsed = time.perf_counter() - start
+    return read_answer(str(message.text), options=question.options, reasoning=True), elapsed
 
 
 def _questions_table(shown: Sequence[Asked], of: int) -> Table:
