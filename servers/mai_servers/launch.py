@@ -174,17 +174,22 @@ def _wait_until_ready(pair: Pair, config: PairConfig, interrupts: Interrupts, co
     deadline = time.monotonic() + config.startup_timeout
     given_up = threading.Event()
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=console) as progress, ThreadPoolExecutor(len(pair.servers)) as threads:
+    with (
+        Progress(*columns, console=console, refresh_per_second=4) as progress,
+        ThreadPoolExecutor(len(pair.servers)) as threads,
+    ):
 
         def get_ready(server: Server) -> None:
             name = f"{server.role} ({config.server(server.role).model})"
             task = progress.add_task(f"{name}: loading", total=1)
-            while not _is_healthy(server.url):
-                _check_alive(server)
-                if time.monotonic() > deadline:
-                    raise _too_late(server, config.startup_timeout)
-                if given_up.wait(_POLL):
-                    return
+            # One client for all looks: making one takes longer than asking.
+            with httpx.Client(timeout=5, trust_env=False) as client:
+                while not _is_healthy(client, server.url):
+                    _check_alive(server)
+                    if time.monotonic() > deadline:
+                        raise _too_late(server, config.startup_timeout)
+                    if given_up.wait(_POLL):
+                        return
             progress.update(task, description=f"{name}: warming up")
             try:
                 warm_up(server.url, server.model, max(1.0, deadline - time.monotonic()))
@@ -212,9 +217,9 @@ def _url(host: str, port: int) -> str:
     return f"http://[{host}]:{port}/v1" if ":" in host else f"http://{host}:{port}/v1"
 
 
-def _is_healthy(url: str) -> bool:
+def _is_healthy(client: httpx.Client, url: str) -> bool:
     try:
-        return httpx.get(f"{url.removesuffix('/v1')}/health", timeout=5, trust_env=False).is_success
+        return client.get(f"{url.removesuffix('/v1')}/health").is_success
     except httpx.TransportError:
         return False
 
