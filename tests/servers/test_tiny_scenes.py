@@ -97,8 +97,8 @@ def test_reasoning_about_a_scene_without_an_answer_is_refused() -> None:
 
 def test_the_reasoning_repeats_what_is_asked_and_counts_while_it_lists_every_cell() -> None:
     assert Count(Group("red")).steps(GRID) == (
-        "Which are red shapes? Row 1: red circle (1), empty, blue star, empty. Row 2: empty, red star (2), empty, empty. "
-        "Row 3: empty, empty, empty, red circle (3). The number is 3."
+        "Which are red shapes? Row 1: red circle (1), empty, blue star, empty. "
+        "Row 2: empty, red star (2), empty, empty. Row 3: empty, empty, empty, red circle (3). The number is 3."
     )
 
 

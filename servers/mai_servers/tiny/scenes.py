@@ -74,8 +74,10 @@ class Example:
         steps = self.query.steps(scene)
         if not self.options:
             return f"{steps}\nAnswer: {answer}"
-        letter = _LETTERS[self.options.index(answer)]
-        return f"{steps} {answer.capitalize()} is {letter}.\nAnswer: {letter}"
+        # One option after the other, up to the right one: what a letter means is easier to look up than its letter.
+        letters = _LETTERS[: self.options.index(answer) + 1]
+        walk = ", ".join(f"{letter} is {text}" for letter, text in zip(letters, self.options, strict=False))
+        return f"{steps} {walk}.\nAnswer: {letters[-1]}"
 
 
 def make_question(seed: int) -> Example:
