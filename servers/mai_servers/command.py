@@ -74,6 +74,12 @@ def visible_gpus(server: ServerConfig, inherited: Mapping[str, str]) -> list[str
     return [names[gpu] for gpu in server.gpus]
 
 
+def api_key(server: ServerConfig, inherited: Mapping[str, str]) -> str | None:
+    """Return a key that a server takes, or None if it takes requests without one."""
+    keys = server.vllm.get("api-key") or server.env.get("VLLM_API_KEY") or inherited.get("VLLM_API_KEY")
+    return str(keys[0] if isinstance(keys, list) else keys) if keys else None
+
+
 def needs_shim() -> bool:
     """Return whether torch is a CPU build and the torchvision beside it may not be, so that importing it would fail."""
     try:

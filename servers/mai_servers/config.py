@@ -10,7 +10,16 @@ from pathlib import Path
 from typing import Annotated, Literal, get_args
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from mai_servers.errors import LaunchError
 
@@ -18,7 +27,7 @@ Role = Literal["small", "large"]
 ROLES: tuple[Role, ...] = get_args(Role)
 
 ArgumentName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$")]
-ArgumentValue = bool | int | float | str | list[str] | dict[str, int | str]
+ArgumentValue = bool | int | float | str | list[str] | dict[str, JsonValue]
 
 _FOLDER_STARTS = ("/", "./", "../", "~")
 _SET_BY_LAUNCHER = {

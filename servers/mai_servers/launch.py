@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from mai_servers.checks import bound_socket, check_all
-from mai_servers.command import command, environment, needs_shim
+from mai_servers.command import api_key, command, environment, needs_shim
 from mai_servers.config import ROLES, PairConfig, Role, ServerConfig, config_names, load_config
 from mai_servers.diagnosis import last_lines, likely_cause
 from mai_servers.errors import LaunchError
@@ -192,7 +192,8 @@ def _wait_until_ready(pair: Pair, config: PairConfig, interrupts: Interrupts, co
                         return
             progress.update(task, description=f"{name}: warming up")
             try:
-                warm_up(server.url, server.model, max(1.0, deadline - time.monotonic()))
+                key = api_key(config.server(server.role), os.environ)
+                warm_up(server.url, server.model, key, max(1.0, deadline - time.monotonic()))
             except httpx.TransportError as error:
                 server.process.wait(_POLL * 20)  # it may be dying
                 _check_alive(server)

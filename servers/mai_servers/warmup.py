@@ -15,12 +15,13 @@ from mai_servers.errors import LaunchError
 _SHORT, _LONG = 8, 128
 
 
-def warm_up(url: str, model: str, timeout: float) -> None:
+def warm_up(url: str, model: str, api_key: str | None, timeout: float) -> None:
     """Send a short and a long request with a picture.
 
     Args:
         url: Base URL of the server's API, ending in /v1.
         model: Served model name.
+        api_key: What the server wants as bearer token, if anything.
         timeout: Seconds to wait for each answer.
 
     Raises:
@@ -31,7 +32,8 @@ def warm_up(url: str, model: str, timeout: float) -> None:
     Image.new("RGB", (512, 384), "white").save(picture, "PNG")
     data_url = f"data:image/png;base64,{base64.b64encode(picture.getvalue()).decode()}"
     content = [{"type": "image_url", "image_url": {"url": data_url}}, {"type": "text", "text": "What is it?"}]
-    with httpx.Client(timeout=timeout, trust_env=False) as client:
+    headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+    with httpx.Client(headers=headers, timeout=timeout, trust_env=False) as client:
         for max_tokens in (_SHORT, _LONG):
             answer = client.post(
                 f"{url}/chat/completions",

@@ -13,6 +13,7 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 MODE = os.environ.get("FAKE", "ready")
+KEY = os.environ.get("VLLM_API_KEY")
 CHILD = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('engine up'); time.sleep(600)"
 
 
@@ -26,7 +27,10 @@ class Handler(BaseHTTPRequestHandler):
         if MODE == "dies_asked":
             sys.stderr.write("RuntimeError: the engine fell over\n")
             os._exit(1)
-        self.answer(*((400, {"error": "no pictures here"}) if MODE == "refuses" else (200, {})))
+        if self.headers["Authorization"] != (f"Bearer {KEY}" if KEY else None):
+            self.answer(401, {"error": "Unauthorized"})
+        else:
+            self.answer(*((400, {"error": "no pictures here"}) if MODE == "refuses" else (200, {})))
 
     def answer(self, status: int, body: object) -> None:
         text = json.dumps(body).encode()

@@ -99,6 +99,14 @@ def test_one_server_can_be_started_alone(role: Role) -> None:
         assert len(living()) == 2
 
 
+def test_a_server_that_wants_a_key_is_asked_with_it() -> None:
+    pair = pair_of()
+    env = {"VLLM_API_KEY": "secret"}
+    pair = pair.model_copy(update={"small": pair.small.model_copy(update={"env": env})})
+    with launch.serve(pair, "small", console=quiet()) as running:
+        assert "asked small 128 True" in running.small.process.log_text()
+
+
 def test_an_error_in_the_block_stops_both() -> None:
     with pytest.raises(ZeroDivisionError), launch.serve(pair_of(), console=quiet()):
         _ = 1 / 0

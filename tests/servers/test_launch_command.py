@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mai_servers.command import command, environment, visible_gpus
+from mai_servers.command import api_key, command, environment, visible_gpus
 from mai_servers.config import ServerConfig
 from mai_servers.errors import LaunchError
 
@@ -79,6 +79,20 @@ def test_gpus_are_counted_among_those_that_are_visible(gpus: list[int], inherite
 def test_a_hidden_gpu_is_an_error(inherited: str) -> None:
     with pytest.raises(LaunchError, match="CUDA_VISIBLE_DEVICES"):
         visible_gpus(server(gpus=[1]), {"CUDA_VISIBLE_DEVICES": inherited})
+
+
+@pytest.mark.parametrize(
+    ("fields", "inherited", "key"),
+    [
+        ({}, {}, None),
+        ({"vllm": {"api-key": "a"}}, {"VLLM_API_KEY": "shell"}, "a"),
+        ({"vllm": {"api-key": ["a", "b"]}}, {}, "a"),
+        ({"env": {"VLLM_API_KEY": "e"}}, {"VLLM_API_KEY": "shell"}, "e"),
+        ({}, {"VLLM_API_KEY": "shell"}, "shell"),
+    ],
+)
+def test_the_warm_up_knows_the_key(fields: dict[str, Any], inherited: dict[str, str], key: str | None) -> None:
+    assert api_key(server(**fields), inherited) == key
 
 
 def test_a_server_on_the_cpu_leaves_the_gpus_alone() -> None:
