@@ -122,13 +122,19 @@ def test_an_error_in_the_block_stops_both() -> None:
             pair_of(small="refuses"),
             "small is up but refuses a question with a picture and log probabilities (HTTP 400)",
         ),
-        (pair_of(small="hangs", startup_timeout=2), "The small server was not ready within 2 s"),
     ],
 )
 def test_a_server_that_does_not_come_up_stops_the_other(pair: PairConfig, said: str) -> None:
     with pytest.raises(LaunchError) as error, launch.serve(pair, console=quiet()):
         pytest.fail("the block began")
     assert error.value.problem.startswith(said)
+    assert living() == []
+
+
+def test_a_server_that_never_answers_ends_the_start() -> None:
+    pair = pair_of(small="hangs", startup_timeout=1)
+    with pytest.raises(LaunchError, match="The small server was not ready within 1 s"), launch.serve(pair, "small"):
+        pytest.fail("the block began")
     assert living() == []
 
 
