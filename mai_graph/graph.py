@@ -88,7 +88,7 @@ def create_mai(
     )
     graph.add_conditional_edges(
         "small_agent_think",
-        after_think,
+        inline(after_think),
         {"two_stage": "small_agent_answer", "one_stage": "verifier_reasoned", "without_reasoning": "verifier_reasoned"},
     )
     graph.add_edge("small_agent_answer", "verifier_reasoned")

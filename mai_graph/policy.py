@@ -7,9 +7,6 @@ edges that end a run are labelled with its route, and `settle` makes the outcome
 from collections.abc import Iterator
 from typing import Literal, TypedDict
 
-from langgraph.runtime import Runtime
-
-from mai_graph.config import MAIConfig
 from mai_graph.errors import UnavailableError
 from mai_graph.state import Reply, Route, State
 
@@ -33,11 +30,11 @@ def after_short(state: State) -> Literal["agreement", "without_small", "differ"]
     return "without_small" if state["small_short"]["error"] else "differ"
 
 
-def after_think(state: State, runtime: Runtime[MAIConfig]) -> Literal["two_stage", "one_stage", "without_reasoning"]:
+def after_think(state: State) -> Literal["two_stage", "one_stage", "without_reasoning"]:
     """R is in: the small model reads it and answers again (S2); in one stage its answer is read from R itself."""
     if _failed(state["reasoning"]):
         return "without_reasoning"
-    return "two_stage" if runtime.context.two_stage else "one_stage"
+    return "two_stage" if state["two_stage"] else "one_stage"
 
 
 def after_reasoned(state: State) -> Literal["reasoned_agreement", "without_small", "without_large", "differ"]:

@@ -137,6 +137,8 @@ class Start(TypedDict):
     metric: Metric | None
     question_id: str
     messages: Annotated[list[AnyMessage], add_messages]
+    two_stage: bool
+    """The run's setting: what the policy reads stands in the state."""
     notes: list[str]
     """What was said about the input while reading it, e.g. that only an animation's first frame is used."""
     reasoning: Reply | None

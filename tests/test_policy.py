@@ -3,9 +3,7 @@
 from typing import Any
 
 import pytest
-from langgraph.runtime import Runtime
 
-from mai_graph.config import MAIConfig
 from mai_graph.errors import UnavailableError
 from mai_graph.policy import after_reasoned, after_short, after_think, after_transfer, settle
 from mai_graph.state import Reply, State
@@ -71,7 +69,7 @@ def test_after_the_short_answers(agree: bool, small: Reply, large: Reply, label:
     ],
 )
 def test_after_the_reasoning(reasoning: Reply, two_stage: bool, label: str) -> None:
-    assert after_think(state(reasoning=reasoning), Runtime(context=MAIConfig(two_stage=two_stage))) == label
+    assert after_think(state(reasoning=reasoning, two_stage=two_stage)) == label
 
 
 @pytest.mark.parametrize(
