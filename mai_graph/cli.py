@@ -181,10 +181,11 @@ def ask(
     sources = _read_stdin(images)
 
     from mai_graph.graph import create_mai
+    from mai_graph.state import Input
     from mai_graph.trace import outcome_line, steps_table
 
     graph = create_mai(settings.small, settings.large, **options)
-    asked: Any = {"question": question, "images": sources, "options": option, "metric": metric}
+    asked: Input = {"question": question, "images": sources, "options": option, "metric": metric}
     # Asynchronous, because then Ctrl-C ends the calls that are under way instead of waiting for them.
     result: Any = asyncio.run(graph.ainvoke(asked))
     if as_json:

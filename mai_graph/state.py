@@ -3,17 +3,21 @@
 `Input` is what a caller gives, `State` what the nodes share, `Output` what comes back.
 """
 
-from typing import Annotated, Literal
+from collections.abc import Sequence
+from os import PathLike
+from typing import Annotated, Literal, TypeAlias
 
 from langchain_core.messages import AnyMessage
 from langgraph.graph.message import add_messages
-from pydantic import Field
+from PIL import Image
+from pydantic import Field, InstanceOf, WithJsonSchema
 from typing_extensions import TypedDict  # typing.TypedDict gives LangGraph no JSON schema on Python 3.11
 
 from mai_graph.config import Metric
 
 Route = Literal["agreement", "reasoned_agreement", "transfer", "without_small", "without_large"]
 Role = Literal["small", "large"]
+Picture: TypeAlias = str | bytes | PathLike[str] | InstanceOf[Image.Image]
 
 
 class Reply(TypedDict):
@@ -85,7 +89,8 @@ class Input(TypedDict, total=False):
 
     question: Annotated[str | None, Field(title="Question", description="What to find out about the pictures.")]
     images: Annotated[
-        list[str] | None,
+        Sequence[Picture] | None,
+        WithJsonSchema({"type": "array", "items": {"type": "string"}}),
         Field(
             title="Pictures",
             description="Each a path, an http(s) URL or a data URL; in Python also bytes or a PIL image.",
