@@ -72,18 +72,27 @@ class Stage:
     sorted_over: int
 
 
+# The steps that the committed weights were trained with; README.md says what differed (the wording of the reasoning).
 # fmt: off
 STAGES: dict[Name, tuple[Stage, ...]] = {
     "small": (
-        Stage(steps=1500, decay=4000, rate=2e-3, pictures=10000, read_from=1500, transfer=0.25,
-              short_from=1500, short_batch=0, short_weight=0.0, ceiling=0.0, sorted_over=4),
+        Stage(steps=2500, decay=8000, rate=2e-3, pictures=10000, read_from=0, transfer=0.25,
+              short_from=1500, short_batch=16, short_weight=1.0, ceiling=0.62, sorted_over=1),
+        Stage(steps=750, decay=3800, rate=2e-3, pictures=6000, read_from=1200, transfer=0.25,
+              short_from=1200, short_batch=16, short_weight=0.3, ceiling=0.58, sorted_over=4),
+        Stage(steps=2000, decay=2400, rate=2e-3, pictures=6000, read_from=800, transfer=0.25,
+              short_from=800, short_batch=16, short_weight=0.3, ceiling=0.58, sorted_over=4),
         Stage(steps=1100, decay=1100, rate=1e-3, pictures=6000, read_from=500, transfer=0.25,
               short_from=0, short_batch=8, short_weight=0.3, ceiling=0.58, sorted_over=4),
     ),
     "large": (
-        Stage(steps=1500, decay=4000, rate=1.5e-3, pictures=10000, read_from=1500, transfer=0.7,
-              short_from=1500, short_batch=0, short_weight=0.0, ceiling=0.0, sorted_over=4),
-        Stage(steps=600, decay=600, rate=1.2e-3, pictures=6000, read_from=250, transfer=0.7,
+        Stage(steps=1250, decay=4000, rate=1.5e-3, pictures=10000, read_from=0, transfer=0.7,
+              short_from=250, short_batch=16, short_weight=1.0, ceiling=0.86, sorted_over=1),
+        Stage(steps=250, decay=2200, rate=1.5e-3, pictures=6000, read_from=600, transfer=0.7,
+              short_from=600, short_batch=24, short_weight=0.4, ceiling=0.86, sorted_over=4),
+        Stage(steps=1000, decay=1600, rate=1.5e-3, pictures=6000, read_from=500, transfer=0.7,
+              short_from=500, short_batch=24, short_weight=0.4, ceiling=0.86, sorted_over=4),
+        Stage(steps=500, decay=600, rate=1.2e-3, pictures=6000, read_from=250, transfer=0.7,
               short_from=0, short_batch=16, short_weight=0.4, ceiling=0.86, sorted_over=4),
     ),
 }
