@@ -3,7 +3,7 @@
 import asyncio
 import os
 import signal
-from itertools import count
+from itertools import count, islice
 from typing import Any
 
 import pytest
@@ -24,14 +24,17 @@ def asked(example: Example) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def results(servers: Servers) -> dict[str, dict[str, Any]]:
-    """The first result of each route, over held-out questions."""
+    """The first result of each route, over held-out questions with four options.
+
+    Their shared part fills a block of the prefix cache, 32 tokens on a CPU; that of a shorter question often doesn't.
+    """
     graph, found = create_mai(servers.small, servers.large), dict[str, dict[str, Any]]()
-    for seed in count(10_000):
-        result = graph.invoke(asked(make_question(seed)))
+    for example in islice((e for e in map(make_question, count(10_000)) if len(e.options) == 4), 200):
+        result = graph.invoke(asked(example))
         found.setdefault(result["route"], result)
-        if found.keys() >= set(ROUTES) or seed == 10_200:
-            return found
-    raise AssertionError
+        if found.keys() >= set(ROUTES):
+            break
+    return found
 
 
 def step(result: dict[str, Any], node: str) -> dict[str, Any]:
