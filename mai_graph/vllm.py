@@ -1,11 +1,37 @@
 """`ChatVLLM`: langchain-openai's chat model, keeping what vLLM adds to the OpenAI API and `ChatOpenAI` drops."""
 
+import asyncio
 from typing import Any
+from weakref import WeakKeyDictionary
 
+import httpx2
 import openai
 from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_openai import ChatOpenAI
+from pydantic import Field
+
+
+class _LoopTransport(httpx2.AsyncBaseTransport):
+    """Connections of each event loop's own.
+
+    A pooled connection belongs to the loop that opened it, and a later loop fails with "Event loop is closed" when it
+    finds it in the pool: a second ``asyncio.run`` would lose its first calls.
+    """
+
+    def __init__(self) -> None:
+        self._of_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, httpx2.AsyncHTTPTransport] = WeakKeyDictionary()
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        loop = asyncio.get_running_loop()
+        transport = self._of_loop.get(loop)
+        if transport is None:
+            transport = self._of_loop[loop] = httpx2.AsyncHTTPTransport(limits=openai.DEFAULT_CONNECTION_LIMITS)
+        return await transport.handle_async_request(request)
+
+
+def _async_client() -> httpx2.AsyncClient:
+    return openai.DefaultAsyncHttpxClient(transport=_LoopTransport())
 
 
 class ChatVLLM(ChatOpenAI):
@@ -14,6 +40,9 @@ class ChatVLLM(ChatOpenAI):
     The text that vLLM's reasoning parser splits off (https://docs.vllm.ai/en/latest/features/reasoning_outputs.html)
     is kept as ``additional_kwargs["reasoning_content"]``, where LangChain's ``message.content_blocks`` finds it.
     """
+
+    http_async_client: Any = Field(default_factory=_async_client, exclude=True)
+    """Made here, so that one model can serve several event loops, one after the other or at the same time."""
 
     @property
     def _llm_type(self) -> str:
