@@ -11,6 +11,9 @@ from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_openai import ChatOpenAI
 from pydantic import Field
 
+# vLLM's HTTP server closes a connection after 5 idle seconds; one that is reused just then fails, so ours end earlier.
+_LIMITS = httpx2.Limits(max_connections=1000, max_keepalive_connections=100, keepalive_expiry=3)
+
 
 class _LoopTransport(httpx2.AsyncBaseTransport):
     """Connections of each event loop's own.
@@ -26,7 +29,7 @@ class _LoopTransport(httpx2.AsyncBaseTransport):
         loop = asyncio.get_running_loop()
         transport = self._of_loop.get(loop)
         if transport is None:
-            transport = self._of_loop[loop] = httpx2.AsyncHTTPTransport(limits=openai.DEFAULT_CONNECTION_LIMITS)
+            transport = self._of_loop[loop] = httpx2.AsyncHTTPTransport(limits=_LIMITS)
         return await transport.handle_async_request(request)
 
 
